@@ -1,0 +1,20 @@
+"""The web process: `/v1/*` goes to the gateway, a bare ASGI application; the rest to Django (DESIGN section 7)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "arrakis.settings")
+_django = get_asgi_application()
+
+from deploy.gateway.app import application as _gateway  # noqa: E402  (models need Django set up first)
+
+
+async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
+    if scope["type"] == "lifespan" or scope.get("path", "").startswith("/v1/"):
+        await _gateway(scope, receive, send)
+    else:
+        await _django(scope, receive, send)

@@ -1,0 +1,8 @@
+"""The control API (DESIGN section 6)."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+app_name = "api"
+urlpatterns: list[URLPattern] = []

@@ -1,0 +1,8 @@
+from django.apps import AppConfig
+from django.utils.translation import gettext_lazy as _
+
+
+class GatewayConfig(AppConfig):
+    name = "deploy.gateway"
+    label = "gateway"
+    verbose_name = _("Gateway")

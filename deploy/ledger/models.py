@@ -1,0 +1,96 @@
+"""Accounts and the transfers between them; knows nothing of deployments (DESIGN 5.1).
+
+Each Entry is one business event and sums to zero by construction: every Transfer takes from one account what it gives
+to another. Customer accounts store a balance that a CHECK keeps from going below zero; system accounts are summed.
+"""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Now
+from django.utils.translation import gettext_lazy as _
+
+SYSTEM = "system"
+
+
+class Kind(models.TextChoices):
+    PAID = "paid", _("paid credit")
+    GRANTED = "granted", _("granted credit")
+    HELD = "held", _("held")
+    REVENUE = "revenue", _("revenue")
+    PROVIDER_COST = "provider_cost", _("provider cost")
+    PROCESSOR = "processor", _("payment processor")
+    REFUNDS = "refunds", _("refunds")
+    WRITEOFF = "writeoff", _("write-off")
+    RECEIVABLE = "receivable", _("receivable")
+    SUSPENSE = "suspense", _("suspense")
+
+
+CUSTOMER_KINDS = (Kind.PAID, Kind.GRANTED, Kind.HELD)
+
+
+class Account(models.Model):
+    owner = models.CharField(_("owner"), max_length=36)
+    kind = models.CharField(_("kind"), max_length=14, choices=Kind.choices)
+    grant_ref = models.CharField(_("grant"), max_length=120, null=True, blank=True)
+    priority = models.PositiveSmallIntegerField(_("spent in this order"), default=100)
+    expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
+    balance = models.DecimalField(_("balance"), max_digits=20, decimal_places=6, null=True)
+
+    class Meta:
+        verbose_name = _("account")
+        verbose_name_plural = _("accounts")
+        constraints = [
+            models.UniqueConstraint(fields=["owner", "kind", "grant_ref"], name="account_unique", nulls_distinct=False),
+            models.CheckConstraint(condition=Q(balance__isnull=True) | Q(balance__gte=0), name="account_not_negative"),
+            models.CheckConstraint(
+                condition=(Q(owner=SYSTEM, balance__isnull=True) & ~Q(kind__in=["paid", "granted", "held"]))
+                | (~Q(owner=SYSTEM) & Q(balance__isnull=False, kind__in=["paid", "granted", "held"])),
+                name="account_balance_for_customers",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.owner} {self.kind}"
+
+
+class Entry(models.Model):
+    id = models.CharField(_("id"), max_length=120, primary_key=True)
+    payload_sha256 = models.CharField(max_length=64)
+    code = models.CharField(_("code"), max_length=40)
+    ref_type = models.CharField(_("about"), max_length=40, blank=True)
+    ref_id = models.CharField(_("about id"), max_length=64, blank=True)
+    reason = models.CharField(_("reason"), max_length=300, blank=True)
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    event_at = models.DateTimeField(_("happened at"))
+    created_at = models.DateTimeField(_("written at"), db_default=Now())
+
+    class Meta:
+        verbose_name = _("entry")
+        verbose_name_plural = _("entries")
+        indexes = [models.Index(fields=["ref_type", "ref_id"], name="entry_ref")]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class Transfer(models.Model):
+    entry = models.ForeignKey(Entry, on_delete=models.PROTECT, related_name="transfers")
+    debit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="debits")
+    credit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="credits")
+    amount = models.DecimalField(_("amount"), max_digits=20, decimal_places=6)
+
+    class Meta:
+        verbose_name = _("transfer")
+        verbose_name_plural = _("transfers")
+        constraints = [
+            models.CheckConstraint(condition=Q(amount__gt=0), name="transfer_positive"),
+            models.CheckConstraint(condition=~Q(debit=F("credit")), name="transfer_two_accounts"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.amount)

@@ -1,0 +1,56 @@
+"""States of deployments, replicas and machines, and the transitions allowed between them."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+
+class State(models.TextChoices):
+    """Of a deployment, and of each of its replicas."""
+
+    REQUESTED = "requested", _("requested")
+    RENTING = "renting", _("renting")
+    BOOTING = "booting", _("booting")
+    CHECKING = "checking", _("checking")
+    INSTALLING = "installing", _("installing")
+    DOWNLOADING = "downloading", _("downloading")
+    LOADING = "loading", _("loading")
+    RUNNING = "running", _("running")
+    UNHEALTHY = "unhealthy", _("unhealthy")
+    STOPPING = "stopping", _("stopping")
+    STOPPED = "stopped", _("stopped")
+    FAILED = "failed", _("failed")
+
+
+STARTING = (
+    State.REQUESTED,
+    State.RENTING,
+    State.BOOTING,
+    State.CHECKING,
+    State.INSTALLING,
+    State.DOWNLOADING,
+    State.LOADING,
+)
+SERVING = (State.RUNNING, State.UNHEALTHY)
+ENDED = (State.STOPPED, State.FAILED)
+LIVE = (*STARTING, *SERVING, State.STOPPING)
+
+
+class MachineState(models.TextChoices):
+    INTENT = "intent", _("about to be rented")
+    UNKNOWN = "unknown", _("answer unclear")
+    CREATED = "created", _("rented")
+    READY = "ready", _("ready")
+    RELEASING = "releasing", _("being released")
+    GONE = "gone", _("released")
+    LOST = "lost", _("lost")
+
+
+MACHINE_LIVE = (
+    MachineState.INTENT,
+    MachineState.UNKNOWN,
+    MachineState.CREATED,
+    MachineState.READY,
+    MachineState.RELEASING,
+)
