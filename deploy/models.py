@@ -153,6 +153,11 @@ class Machine(models.Model):
     ready_at = models.DateTimeField(_("ready at"), null=True, blank=True)
     charged_from = models.DateTimeField(_("charged from"), null=True, blank=True)
     """When the first window begins: once running, after the free allowance, or when let in early."""
+    charged_until = models.DateTimeField(_("charged until"), null=True, blank=True)
+    """Where bought time ends; once settled, where used time ended. Written by deploy.metering alone, as the next three."""
+    windows_bought = models.PositiveIntegerField(_("windows bought"), default=0)
+    settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
+    refunded_at = models.DateTimeField(_("refunded at"), null=True, blank=True)
     release_asked_at = models.DateTimeField(_("release asked at"), null=True, blank=True)
     absence_proven_at = models.DateTimeField(_("absence proven at"), null=True, blank=True)
     due_at = models.DateTimeField(_("due at"), db_default=Now())
@@ -175,7 +180,14 @@ class Machine(models.Model):
                 condition=Q(fleet_host__isnull=False, state__in=MACHINE_LIVE),
             ),
         ]
-        indexes = [models.Index(fields=["due_at"], name="machine_due", condition=Q(state__in=MACHINE_LIVE))]
+        indexes = [
+            models.Index(fields=["due_at"], name="machine_due", condition=Q(state__in=MACHINE_LIVE)),
+            models.Index(
+                fields=["charged_until", "id"],
+                name="machine_bought_time_ends",
+                condition=Q(charged_from__isnull=False, settled_at__isnull=True),
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.label
