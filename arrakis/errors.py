@@ -2,6 +2,7 @@
 
 ArrakisError              code, params, fault: a stored reason, rendered for its reader (deploy.reasons)
 +- BadRequest             the customer asked for something that cannot be; nothing was changed
+|  +- Forbidden           ...that their role does not permit
 |  +- NotFound            ...of something that is not theirs or not there
 |  +- Conflict            ...that is no longer so (a price changed, a state moved on)
 |  +- InsufficientBalance ...that the balance does not cover
@@ -35,6 +36,10 @@ class ArrakisError(Exception):
 class BadRequest(ArrakisError):
     fault: Fault = "customer"
     status = 400
+
+
+class Forbidden(BadRequest):
+    status = 403
 
 
 class NotFound(BadRequest):
