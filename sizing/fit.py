@@ -13,14 +13,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final
+from typing import Final, Protocol
 
 COUNTS: Final = (1, 2, 4, 8)
 
 
+class Priced(Protocol):
+    """A GPU and what it costs, USD: `price` per GPU-hour in whole cents, `rent_prices` per hour by n, whole.
+
+    What `catalog.queries.market().suggested` holds.
+    """
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def position(self) -> int: ...
+    @property
+    def memory_gb(self) -> Decimal: ...
+    @property
+    def price(self) -> Decimal | None: ...
+    @property
+    def rent_prices(self) -> Mapping[int, Decimal]: ...
+
+
 @dataclass(frozen=True)
 class Candidate:
-    """A suggested GPU and what it costs: `price` per GPU-hour in USD, rounded to cents; `rent_prices` by n, whole."""
+    """The plainest `Priced`."""
 
     key: str
     name: str
@@ -41,8 +61,8 @@ class Fit:
 
     gb: Decimal
     count: int | None = None
-    gpus: tuple[Candidate, ...] = ()
-    cheapest: Candidate | None = None
+    gpus: tuple[Priced, ...] = ()
+    cheapest: Priced | None = None
 
     @property
     def holds(self) -> bool:
@@ -85,7 +105,7 @@ class Fit:
         return min((price for price, _gpu in self._rentable()), default=None)
 
     @property
-    def rent_gpu(self) -> Candidate | None:
+    def rent_gpu(self) -> Priced | None:
         """The GPU that `rent_price` is of; where two cost the same, the earlier in the catalogue."""
         rentable = self._rentable()
         return min(rentable, key=lambda pair: (pair[0], _order(pair[1])))[1] if rentable else None
@@ -95,7 +115,7 @@ class Fit:
         """Whether a page must say the price to rent beside the price shown."""
         return self.rent_price is not None and self.rent_price != self.price
 
-    def _rentable(self) -> list[tuple[Decimal, Candidate]]:
+    def _rentable(self) -> list[tuple[Decimal, Priced]]:
         return [(gpu.rent_prices[self.count], gpu) for gpu in self.gpus if self.count in gpu.rent_prices]
 
 
@@ -107,7 +127,7 @@ class Saving:
     saving: Decimal
 
 
-def smallest(gb: Decimal, gpus: Iterable[Candidate]) -> Fit:
+def smallest(gb: Decimal, gpus: Iterable[Priced]) -> Fit:
     """The smallest configuration that holds `gb`. `position`, not the order of `gpus`, is the catalogue's."""
     gpus = sorted(gpus, key=_order)
     totals = [(n * gpu.memory_gb, n, gpu.memory_gb) for gpu in gpus for n in COUNTS if n * gpu.memory_gb >= gb]
@@ -117,7 +137,7 @@ def smallest(gb: Decimal, gpus: Iterable[Candidate]) -> Fit:
     return _fit(gb, count, [gpu for gpu in gpus if gpu.memory_gb == memory_gb])
 
 
-def cheapest(gb: Decimal, gpus: Iterable[Candidate]) -> Fit:
+def cheapest(gb: Decimal, gpus: Iterable[Priced]) -> Fit:
     """The configuration that holds `gb` for the least price shown; of equal ones the smaller. Unpriced: `smallest`."""
     gpus = sorted(gpus, key=_order)
     priced = [
@@ -132,7 +152,7 @@ def cheapest(gb: Decimal, gpus: Iterable[Candidate]) -> Fit:
     return _fit(gb, count, [best])
 
 
-def saving(gb: Decimal, gpus: Iterable[Candidate]) -> Saving | None:
+def saving(gb: Decimal, gpus: Iterable[Priced]) -> Saving | None:
     """What the cheapest configuration saves over the smallest; None where it saves nothing or there is no price."""
     gpus = list(gpus)
     small, cheap = smallest(gb, gpus), cheapest(gb, gpus)
@@ -141,11 +161,11 @@ def saving(gb: Decimal, gpus: Iterable[Candidate]) -> Saving | None:
     return Saving(cheap, small.price - cheap.price)
 
 
-def _fit(gb: Decimal, count: int, gpus: list[Candidate]) -> Fit:
+def _fit(gb: Decimal, count: int, gpus: list[Priced]) -> Fit:
     priced = [(gpu.price, _order(gpu), gpu) for gpu in gpus if gpu.price is not None]
     best = min(priced, key=lambda row: row[:2])[2] if priced else gpus[0]
     return Fit(gb, count, tuple(gpus), best)
 
 
-def _order(gpu: Candidate) -> tuple[int, str]:
+def _order(gpu: Priced) -> tuple[int, str]:
     return gpu.position, gpu.key
