@@ -73,6 +73,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "rest_framework",
     "drf_spectacular",
+    "drf_spectacular_sidecar",
     "csp",
     "arrakis",
     "arrakis.accounts",
@@ -142,6 +143,7 @@ CACHES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["arrakis.accounts.backends.EmailBackend"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -154,6 +156,8 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "console:sign-in"
 LOGIN_REDIRECT_URL = "console:models"
 LOGOUT_REDIRECT_URL = "/"
+SIGN_UP_OPEN = env.flag("SIGN_UP_OPEN", True)
+"""Whether anybody may make an account; closed, staff make them in the admin."""
 
 # Every language the code can speak; translated columns exist for all of them. PUBLISHED_LANGUAGES chooses what is shown.
 ALL_LANGUAGES = [
@@ -233,14 +237,21 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "arrakis.api.exception_handler",
+    "DEFAULT_THROTTLE_RATES": {"read": "600/min", "write": "120/min"},
     "COERCE_DECIMAL_TO_STRING": True,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+REASONS = "deploy.reasons"
+"""The module that turns reason codes into sentences, for the API's errors."""
 SPECTACULAR_SETTINGS = {
     "TITLE": "Arrakis",
     "DESCRIPTION": "Size models, quote machines, deploy, and manage what runs.",
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "REDOC_DIST": "SIDECAR",
+    "SCHEMA_PATH_PREFIX": "/api/v1",
 }
 
 CELERY_BROKER_URL = REDIS_URL
@@ -261,6 +272,10 @@ FREE_START_MINUTES = env.integer("FREE_START_MINUTES", 20, low=0, high=240)
 FREE_START_AT_ONCE = env.integer("FREE_START_AT_ONCE", 2, low=1, high=100)
 FREE_START_MINUTES_A_DAY = env.integer("FREE_START_MINUTES_A_DAY", 120, low=0, high=10_000)
 PRICE_TERM_DAYS = 30
+LEASE_SECONDS = env.integer("LEASE_SECONDS", 30, low=1, high=600)
+"""How long what a killed worker held stays held; a living one renews it."""
+ORPHAN_GRACE_SECONDS = env.integer("ORPHAN_GRACE_SECONDS", 600, low=0, high=86_400)
+"""How long a label of ours that no machine row has is left alone, after it was first seen at a provider."""
 
 UNFOLD = {"SITE_TITLE": _("Arrakis staff"), "SITE_HEADER": SITE_NAME, "SHOW_HISTORY": True, "SHOW_VIEW_ON_SITE": False}
 

@@ -85,6 +85,10 @@ class Deployment(models.Model):
     fault = models.CharField(_("fault"), max_length=10, choices=FAULTS, blank=True)
     limits = models.JSONField(_("limits"), default=dict, blank=True)
     hf_token = models.TextField(_("hub token, encrypted"), blank=True)
+    free_until = models.DateTimeField(_("start-up is free until"), null=True, blank=True)
+    """When charging begins although it is not running yet; null where the free allowance was not asked for."""
+    let_in_at = models.DateTimeField(_("asked to be let in at"), null=True, blank=True)
+    """The customer asked to be charged and let in before it runs: from when the machine can be reached."""
     requested_at = models.DateTimeField(_("requested at"), db_default=Now())
     first_served_at = models.DateTimeField(_("first served at"), null=True, blank=True)
     stop_requested_at = models.DateTimeField(_("stop requested at"), null=True, blank=True)
@@ -116,6 +120,11 @@ class Replica(models.Model):
     lease_until = models.DateTimeField(null=True, blank=True)
     deadline_at = models.DateTimeField(_("deadline"), null=True, blank=True)
     tries = models.PositiveSmallIntegerField(_("tries"), default=0)
+    hinted_until = models.DateTimeField(null=True, blank=True)
+    """A message for the worker is on its way; if nothing came of it by then, the sweep sends another."""
+    restart_asked_at = models.DateTimeField(_("restart asked at"), null=True, blank=True)
+    progress = models.BigIntegerField(_("bytes at the last look"), default=0)
+    """A download that goes on moves its deadline; one that does not is given up."""
 
     class Meta:
         verbose_name = _("replica")
@@ -163,6 +172,11 @@ class Machine(models.Model):
     due_at = models.DateTimeField(_("due at"), db_default=Now())
     lease_token = models.UUIDField(null=True, blank=True)
     lease_until = models.DateTimeField(null=True, blank=True)
+    hinted_until = models.DateTimeField(null=True, blank=True)
+    tries = models.PositiveIntegerField(_("tries to release"), default=0)
+    missed = models.PositiveSmallIntegerField(_("missing from so many lists"), default=0)
+    """Complete lists of the provider, one after the other, that did not have the label; two of them make it lost."""
+    alerted_at = models.DateTimeField(_("staff told at"), null=True, blank=True)
 
     class Meta:
         verbose_name = _("machine")
@@ -240,6 +254,27 @@ class MachineSshKey(models.Model):
 
     def __str__(self) -> str:
         return self.fingerprint
+
+
+class Orphan(models.Model):
+    """A label of ours at a provider that no live machine has; released after a grace period and two sightings."""
+
+    provider = models.ForeignKey("catalog.Provider", on_delete=models.PROTECT, related_name="+")
+    place = models.CharField(_("place"), max_length=60)
+    label = models.CharField(_("label"), max_length=80)
+    external_id = models.CharField(_("id at the provider"), max_length=120, blank=True)
+    sightings = models.PositiveIntegerField(_("sightings"), default=1)
+    first_seen = models.DateTimeField(_("first seen"), db_default=Now())
+    last_seen = models.DateTimeField(_("last seen"), db_default=Now())
+    released_at = models.DateTimeField(_("released at"), null=True, blank=True)
+
+    class Meta:
+        verbose_name = _("orphan")
+        verbose_name_plural = _("orphans")
+        constraints = [models.UniqueConstraint(fields=["provider", "place", "label"], name="orphan_unique")]
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class ReplicaStatus(models.Model):

@@ -54,3 +54,24 @@ MACHINE_LIVE = (
     MachineState.READY,
     MachineState.RELEASING,
 )
+
+TRANSITIONS: dict[State, frozenset[State]] = {
+    State.REQUESTED: frozenset({State.RENTING, State.STOPPING, State.FAILED}),
+    State.RENTING: frozenset({State.BOOTING, State.STOPPING, State.FAILED}),
+    State.BOOTING: frozenset({State.CHECKING, State.RENTING, State.STOPPING, State.FAILED}),
+    State.CHECKING: frozenset({State.INSTALLING, State.RENTING, State.STOPPING, State.FAILED}),
+    State.INSTALLING: frozenset({State.DOWNLOADING, State.STOPPING, State.FAILED}),
+    State.DOWNLOADING: frozenset({State.LOADING, State.STOPPING, State.FAILED}),
+    State.LOADING: frozenset({State.RUNNING, State.STOPPING, State.FAILED}),
+    State.RUNNING: frozenset({State.UNHEALTHY, State.LOADING, State.STOPPING, State.FAILED}),
+    State.UNHEALTHY: frozenset({State.RUNNING, State.LOADING, State.STOPPING, State.FAILED}),
+    State.STOPPING: frozenset({State.STOPPED}),
+    State.STOPPED: frozenset(),
+    State.FAILED: frozenset(),
+}
+"""Where a replica may go from each state. Back to renting: the machine was not as ordered, the next offer is tried."""
+
+
+def may_become(old: str, new: str) -> bool:
+    """Whether the step is one of TRANSITIONS; staying is none."""
+    return State(new) in TRANSITIONS[State(old)]
