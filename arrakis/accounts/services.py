@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 from uuid import UUID
@@ -27,9 +28,11 @@ __all__ = [
     "change_role",
     "create_customer",
     "delete_ssh_key",
+    "get_ssh_key",
     "issue_api_token",
     "remove_member",
     "revoke_api_token",
+    "ssh_key_lines",
     "workspace_of",
 ]
 
@@ -116,6 +119,29 @@ def add_ssh_key(*, user: User, name: str, public_key: str) -> SshKey:
     if created:
         record(actor=user, action="ssh_key.added", obj=key, after={"fingerprint": key.fingerprint})
     return key
+
+
+def get_ssh_key(*, user: User, key_id: UUID) -> SshKey:
+    """Raises NotFound (`ssh_key_not_found`)."""
+    key = user.ssh_keys.filter(pk=key_id).first()
+    if key is None:
+        raise NotFound("ssh_key_not_found")
+    return key
+
+
+def ssh_key_lines(*, user: User, wanted: Sequence[str]) -> list[str]:
+    """Public keys as `type base64`, from what a person names: a public key, or the id or name of one they keep.
+
+    Raises BadRequest (see `sshkeys.parse`) and NotFound (`ssh_key_not_found`).
+    """
+    kept = list(user.ssh_keys.order_by("created_at")) if wanted else []
+    lines = []
+    for text in map(str.strip, wanted):
+        found = next((key for key in kept if text in {str(key.pk), key.name, key.fingerprint}), None)
+        if found is None and " " not in text:
+            raise NotFound("ssh_key_not_found")
+        lines.append(found.public_key if found else sshkeys.parse(text).line)
+    return list(dict.fromkeys(lines))
 
 
 @transaction.atomic
