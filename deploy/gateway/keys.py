@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
@@ -97,13 +98,18 @@ def get_key(workspace: Workspace, key_id: str) -> EndpointKey:
     """NotFound("key_not_found") for another workspace's, or none."""
     try:
         return EndpointKey.objects.get(workspace=workspace, pk=key_id)
-    except (EndpointKey.DoesNotExist, ValueError) as error:
+    except (EndpointKey.DoesNotExist, ValidationError) as error:
         raise NotFound("key_not_found") from error
 
 
 def digest(plaintext: str) -> str:
     """What is stored of a key: 64 hex digits of SHA-256."""
     return hashlib.sha256(plaintext.encode()).hexdigest()
+
+
+def looks_like_key(text: str) -> bool:
+    """Whether it could be a key at all, so that nothing else is ever looked up."""
+    return len(text) == len(PREFIX) + ID_CHARACTERS + SECRET_CHARACTERS and text.startswith(PREFIX)
 
 
 def hint(key: EndpointKey) -> str:
