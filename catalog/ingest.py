@@ -73,7 +73,7 @@ def apply(provider: Provider, batch: Batch) -> SourceRun:
         unknown = sum(row.gpu_id is None for row in rows)
         run.counts = {"offers": len(rows), "unknown_gpu": unknown, "gone": gone}
         run.save(update_fields=["counts"])
-        _rewrite_lowest_costs(provider)
+        rewrite_lowest_costs(provider)
         versions.bump()
     return run
 
@@ -122,7 +122,8 @@ def _retire_unlisted(provider: Provider, run: SourceRun) -> int:
     return Offer.objects.filter(provider=provider, rentable=True).exclude(run=run).update(rentable=False)
 
 
-def _rewrite_lowest_costs(provider: Provider) -> None:
+def rewrite_lowest_costs(provider: Provider) -> None:
+    """To be called, in the same transaction, by whatever changes an offer outside a batch."""
     LowestCost.objects.filter(provider=provider).delete()
     with connection.cursor() as cursor:
         cursor.execute(_LOWEST_COSTS, [provider.pk])

@@ -36,7 +36,7 @@ MODES: Final[tuple[Mode, ...]] = tuple(GB_PER_BILLION)
 SERVING: Final[tuple[Mode, ...]] = ("serve-16", "serve-8", "serve-4")
 TUNING: Final[tuple[Mode, ...]] = ("qlora", "lora", "full")
 
-_SPOKEN_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)\s*([KMBT])", re.IGNORECASE)
+_SPOKEN_SIZE = re.compile(r"([0-9]{1,6}(?:\.[0-9]{1,6})?)\s*([KMBT])", re.IGNORECASE)
 _IN_BILLIONS = {"K": Decimal("1e-6"), "M": Decimal("1e-3"), "B": Decimal(1), "T": Decimal(1000)}
 
 

@@ -40,12 +40,12 @@ def percent(value: Decimal | int, lang: str | None = None) -> str:
 def parameters(count: int) -> str:
     """A count of parameters, with the same letters and the same point in every language.
 
-    `753B`, `8B`, `7.6B`, `135M`, `1.06T`: trillions keep two decimals, others one decimal under 10 and none above;
-    zeros behind the point are dropped. Under a thousand, the plain number.
+    `753B`, `14.8B`, `8B`, `7.6B`, `135M`, `1.06T`: trillions keep two decimals, others one decimal under 100 and none
+    above; zeros behind the point are dropped. Under a thousand, the plain number.
     """
     scaled = exact(count)
     for letter in ("", "K", "M", "B", "T"):
-        places = 0 if letter == "" else 2 if letter == "T" else _places(scaled)
+        places = 0 if letter == "" else 2 if letter == "T" else _places(scaled, 100)
         shown = round_half_up(scaled, places)
         if shown < 1000 or letter == "T":
             return f"{shown:f}".rstrip("0").rstrip(".") + letter if places else f"{shown:f}{letter}"
@@ -91,8 +91,8 @@ def progress(done: int, total: int, lang: str | None = None) -> str:
     return f"{data(done, lang)} / {data(total, lang)} ({percent(share, lang)})"
 
 
-def _places(value: Decimal) -> int:
-    return 1 if round_half_up(value, 1) < 10 else 0
+def _places(value: Decimal, below: int = 10) -> int:
+    return 1 if round_half_up(value, 1) < below else 0
 
 
 def _sized(value: Decimal, spoken: Language, unit: int) -> str:
