@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from deploy.gateway.database import OUTAGE
+from deploy.asyncdb import OUTAGE
 from deploy.gateway.errors import Refused
 
 logger = logging.getLogger(__name__)

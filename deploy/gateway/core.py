@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from deploy.asyncdb import Database
 from deploy.gateway.admission import Admission
-from deploy.gateway.database import Database
 from deploy.gateway.directory import Directory
 from deploy.gateway.exchange import Exchange
 from deploy.gateway.upstream import Upstreams
@@ -29,7 +29,7 @@ class Core:
     """Made inside the loop it runs in."""
 
     def __init__(self) -> None:
-        self._database, self._usage_database = Database(), Database()
+        self._database, self._usage_database = Database("arrakis-gateway"), Database("arrakis-gateway-usage")
         self.directory = Directory(self._database)
         self.counts = Counts(self._usage_database)
         self.upstreams = Upstreams()

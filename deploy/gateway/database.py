@@ -1,36 +1,22 @@
-"""The gateway's own way to the database: one asynchronous connection that heals itself, and the SQL it needs.
-
-Nothing here runs while a request waits for it, but for the first use of a key.
-"""
+"""The SQL of the gateway. Nothing here runs while a request waits for it, but for the first use of a key."""
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import json
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
 
-import psycopg
-from django.db import connections
-from psycopg import sql
-from psycopg.conninfo import make_conninfo
-
+from deploy.asyncdb import Database
 from deploy.gateway.routes import Key, Network, Route, Workspace
 
 CHANNEL: Final = "gateway"
-LISTENING: Final = "listening"
-CONNECT_SECONDS: Final = 5
-STATEMENT_SECONDS: Final = 10
-HEARTBEAT_SECONDS: Final = 1.0
+"""On which the triggers of migration 0002 tell what changed."""
 AT_ONCE: Final = 512
 """Requests at once with one key, where its own limits do not say."""
 NOWHERE: Final = ipaddress.ip_network("255.255.255.255/32")
-OUTAGE: Final = (psycopg.Error, OSError, TimeoutError)
-"""What a database that cannot be asked raises."""
 
 KEYS: Final = """
 SELECT k.sha256, k.id, k.workspace_id, k.enabled, k.revoked_at IS NOT NULL,
@@ -56,80 +42,6 @@ LEFT JOIN LATERAL (
 ) m ON true
 WHERE w.id = ANY(%s)
 """
-
-
-def conninfo(**more: str) -> str:
-    """Where Django's default database is, for connections of our own."""
-    settings = connections["default"].settings_dict
-    named = {
-        "dbname": settings["NAME"],
-        "user": settings["USER"],
-        "password": settings["PASSWORD"],
-        "host": settings["HOST"],
-        "port": settings["PORT"],
-    }
-    options = f"-c statement_timeout={STATEMENT_SECONDS * 1000}"
-    given = {name: str(value) for name, value in named.items() if value}
-    return make_conninfo(**given, connect_timeout=CONNECT_SECONDS, options=options, **more)
-
-
-class Database:
-    """One connection, used by one query at a time. Every failure is one of OUTAGE, and the next query connects anew."""
-
-    def __init__(self) -> None:
-        self._connection: psycopg.AsyncConnection[tuple[Any, ...]] | None = None
-        self._lock = asyncio.Lock()
-
-    async def fetch(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        async with self._lock:
-            for attempt in (1, 2):  # a connection that died while idle is found out only by using it
-                fresh = self._connection is None
-                try:
-                    async with asyncio.timeout(CONNECT_SECONDS + STATEMENT_SECONDS):
-                        return await self._fetch(query, parameters)
-                except OUTAGE:
-                    await self._drop()
-                    if fresh or attempt == 2:
-                        raise
-                except asyncio.CancelledError:
-                    await self._drop()
-                    raise
-        raise AssertionError("unreachable")
-
-    async def _fetch(self, query: str, parameters: Sequence[Any]) -> list[tuple[Any, ...]]:
-        if self._connection is None:
-            self._connection = await psycopg.AsyncConnection.connect(
-                conninfo(application_name="arrakis-gateway"), autocommit=True
-            )
-        cursor = await self._connection.execute(query.encode(), parameters)
-        return await cursor.fetchall() if cursor.description else []
-
-    async def close(self) -> None:
-        async with self._lock:
-            await self._drop()
-
-    async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with suppress(psycopg.Error, OSError):
-                await connection.close()
-
-
-async def listen() -> AsyncGenerator[str | None]:
-    """What the triggers tell, one text each; LISTENING first, once nothing more is missed; None at each heartbeat.
-
-    Ends with one of OUTAGE when the database is gone, within seconds of it.
-    """
-    info = conninfo(application_name="arrakis-gateway-listen")
-    async with await psycopg.AsyncConnection.connect(info, autocommit=True) as connection:
-        await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(CHANNEL)))
-        yield LISTENING
-        while True:
-            async for notice in connection.notifies(timeout=HEARTBEAT_SECONDS):
-                yield notice.payload
-            async with asyncio.timeout(CONNECT_SECONDS):
-                await connection.execute("SELECT 1")
-            yield None
 
 
 async def load_keys(database: Database, hashes: Sequence[str]) -> dict[str, Key]:

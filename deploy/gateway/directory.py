@@ -16,8 +16,9 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
+from deploy.asyncdb import LISTENING, OUTAGE, Database, listen
 from deploy.gateway.cache import Cache
-from deploy.gateway.database import LISTENING, OUTAGE, Database, listen, load_keys, load_workspaces
+from deploy.gateway.database import CHANNEL, load_keys, load_workspaces
 from deploy.gateway.errors import Refused
 from deploy.gateway.routes import Key, Workspace
 
@@ -64,7 +65,7 @@ class Directory:
             await asyncio.sleep(random.uniform(*RECONNECT_SECONDS))  # noqa: S311
 
     async def _hear(self) -> None:
-        async with aclosing(listen()) as notices:
+        async with aclosing(listen(CHANNEL, "arrakis-gateway-listen")) as notices:
             due = 0.0
             async for told in notices:
                 if told == LISTENING or time.monotonic() >= due:

@@ -16,7 +16,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-from deploy.gateway.database import OUTAGE, Database, add_usage
+from deploy.asyncdb import OUTAGE, Database
+from deploy.gateway.database import add_usage
 
 logger = logging.getLogger(__name__)
 
