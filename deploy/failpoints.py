@@ -35,7 +35,7 @@ def hit(step: str, moment: Literal["before", "after"]) -> None:
 
 
 def kill_tree(pid: int) -> None:
-    """SIGKILL a process and all below it. Children first would let the parent replace them, so the parent goes first."""
+    """SIGKILL a process and all below it; the parent first, which would replace children that die before it."""
     below = _descendants(pid)
     own = os.getpid()
     for victim in [pid, *below]:

@@ -163,7 +163,7 @@ class Machine(models.Model):
     charged_from = models.DateTimeField(_("charged from"), null=True, blank=True)
     """When the first window begins: once running, after the free allowance, or when let in early."""
     charged_until = models.DateTimeField(_("charged until"), null=True, blank=True)
-    """Where bought time ends; once settled, where used time ended. Written by deploy.metering alone, as the next three."""
+    """Where bought time ends; once settled, where used time ended. Written by deploy.metering, as the next three."""
     windows_bought = models.PositiveIntegerField(_("windows bought"), default=0)
     settled_at = models.DateTimeField(_("settled at"), null=True, blank=True)
     refunded_at = models.DateTimeField(_("refunded at"), null=True, blank=True)
@@ -300,7 +300,7 @@ class ReplicaStatus(models.Model):
 
 
 class Event(models.Model):
-    """What happened to a deployment; append-only. `code` and `params` are stored, the sentence is made for the reader."""
+    """What happened to a deployment; append-only. `code` and `params` are kept, the sentence is made for the reader."""
 
     deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="events")
     replica = models.ForeignKey(Replica, on_delete=models.PROTECT, null=True, related_name="+")
