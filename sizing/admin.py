@@ -1,0 +1,48 @@
+"""Models in the staff's pages; the summary in every language, one tab each."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.utils.translation import gettext_lazy as _
+from modeltranslation.admin import TabbedTranslationAdmin
+from unfold.admin import TabularInline
+
+from arrakis.audit.admin import AuditedModelAdmin, ReadOnlyMixin
+from sizing.models import HubModel, SlugHistory
+
+
+class SlugHistoryInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
+    model = SlugHistory
+    extra = 0
+
+
+@admin.register(HubModel)
+class HubModelAdmin(AuditedModelAdmin, TabbedTranslationAdmin):  # type: ignore[misc]
+    list_display = ("repo_id", "name", "params_total", "stored_as", "licence", "released_on", "is_listed", "interest")
+    list_editable = ("is_listed", "interest")
+    list_filter = ("is_listed", "gated", "stored_as")
+    search_fields = ("repo_id", "name", "slug")
+    inlines = (SlugHistoryInline,)
+    fieldsets = (
+        (None, {"fields": ("endpoint", "repo_id", "revision", "name", "slug", "is_listed", "interest")}),
+        (
+            _("Facts"),
+            {
+                "fields": (
+                    "params_total",
+                    "params_active",
+                    "experts",
+                    "experts_per_token",
+                    "context",
+                    "stored_as",
+                    "licence",
+                    "released_on",
+                    "gated",
+                    "facts_source",
+                    "checked_at",
+                )
+            },
+        ),
+        (_("Summary"), {"fields": ("summary",)}),
+        (_("Files"), {"fields": ("config", "tensors", "files"), "classes": ("collapse",)}),
+    )
