@@ -26,7 +26,7 @@ class GroupAdmin(AuditedMixin, DjangoGroupAdmin, ModelAdmin):  # type: ignore[mi
     """What staff who are not superusers may do is a matter of groups."""
 
 
-class UserCreationForm(BaseUserCreationForm[User]):
+class UserCreationForm(BaseUserCreationForm):  # type: ignore[type-arg]
     class Meta:
         model = User
         fields = ("email", "name")

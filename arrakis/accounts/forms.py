@@ -93,7 +93,7 @@ class RoleForm(forms.Form):
     role = forms.ChoiceField(label=_("Role"), choices=Role.choices)
 
 
-class SettingsForm(forms.ModelForm[User]):
+class SettingsForm(forms.ModelForm):  # type: ignore[type-arg]
     locale = forms.ChoiceField(
         label=_("Language"), choices=lambda: settings.LANGUAGES, help_text=_("Of the console and of what we send you.")
     )
