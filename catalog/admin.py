@@ -19,7 +19,7 @@ from arrakis import localize
 from arrakis.accounts.models import User
 from arrakis.audit.admin import AuditedModelAdmin, ReadOnlyModelAdmin
 from catalog import ingest, services, versions
-from catalog.forms import FleetHostForm, GpuRowForm
+from catalog.forms import FleetHostForm, GpuRowForm, PriceRuleForm
 from catalog.models import FleetHost, Gpu, GpuAlias, Offer, PriceRule, Provider, SourceRun
 from catalog.sources import fleet
 
@@ -173,6 +173,7 @@ class OfferAdmin(MarketAdmin):
 
 @admin.register(PriceRule)
 class PriceRuleAdmin(MarketAdmin):
+    form = PriceRuleForm
     list_display = ("scope", "fixed", "percent", "add", "floor", "valid", "active", "author", "reason")
     list_filter = ("active", "gpu", "provider")
     list_select_related = ("gpu", "provider", "author")

@@ -7,19 +7,21 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django import forms
+from django.db.models import QuerySet
 from django.utils.translation import gettext_lazy as _
 from unfold.widgets import UnfoldAdminDecimalFieldWidget
 
 from arrakis.accounts import sshkeys
 from arrakis.errors import BadRequest
 from catalog import services
-from catalog.models import FleetHost, Gpu
+from catalog.models import FleetHost, Gpu, PriceRule
 
 if TYPE_CHECKING:
     _GpuForm = forms.ModelForm[Gpu]
     _HostForm = forms.ModelForm[FleetHost]
+    _RuleForm = forms.ModelForm[PriceRule]
 else:
-    _GpuForm = _HostForm = forms.ModelForm
+    _GpuForm = _HostForm = _RuleForm = forms.ModelForm
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,252}[A-Za-z0-9])?")
 
@@ -76,6 +78,18 @@ class FleetHostForm(_HostForm):
             raise forms.ValidationError(_("A port is from 1 to 65535."))
         return port
 
+    def clean_cost(self) -> Decimal:
+        cost: Decimal = self.cleaned_data["cost"]
+        if cost <= 0:
+            raise forms.ValidationError(_("A host that costs nothing would be sold for nothing: give its cost."))
+        return cost
+
+    def clean_gpu_count(self) -> int:
+        gpu_count: int = self.cleaned_data["gpu_count"]
+        if gpu_count < 1:
+            raise forms.ValidationError(_("A host has at least one; for one without a GPU choose CPU and 1."))
+        return gpu_count
+
     def clean_host_key(self) -> str:
         words = str(self.cleaned_data["host_key"]).split()
         if len(words) >= 3 and words[1] in sshkeys.TYPES:  # as ssh-keyscan prints it, the address first
@@ -92,3 +106,37 @@ class FleetHostForm(_HostForm):
         if data.get("mode") == FleetHost.Mode.BARE and not data.get("reset_command") and not data.get("is_demo"):
             self.add_error("reset_command", _("Bare metal is rented only with a command that makes it as new."))
         return data
+
+
+class PriceRuleForm(_RuleForm):
+    class Meta:
+        model = PriceRule
+        exclude = ("author",)
+        help_texts = {
+            "gpu": _("What is left empty covers all: a rule with nothing filled in holds for everything."),
+            "fixed": _("USD per GPU-hour; it wins over any margin."),
+            "percent": _("On top of cost, with the amount per GPU-hour below, or alone."),
+            "valid": _("From when until when, in UTC; the end may be left open."),
+        }
+
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        fixed, margin = data.get("fixed"), (data.get("percent"), data.get("add"))
+        if (fixed is None) == (margin == (None, None)):
+            raise forms.ValidationError(_("Give either a fixed price or a margin."), code="price")
+        if fixed is not None and fixed <= 0:
+            self.add_error("fixed", _("A price is more than nothing."))
+        if data.get("active") and data.get("valid") and self._same_scope(data).exists():
+            raise forms.ValidationError(
+                _("Another active rule covers exactly this at the same time: end that one first."), code="overlap"
+            )
+        return data
+
+    def _same_scope(self, data: dict[str, Any]) -> QuerySet[PriceRule]:
+        scope = {name: data.get(name) for name in ("gpu", "gpu_count", "provider")}
+        region = data.get("region") or None
+        others = PriceRule.objects.filter(active=True, valid__overlap=data["valid"], region=region, **scope)
+        return others.exclude(pk=self.instance.pk)
+
+    def clean_region(self) -> str | None:
+        return self.cleaned_data["region"] or None
