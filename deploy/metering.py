@@ -1,8 +1,9 @@
 """Charging machines by the second: time is bought ahead in windows, what was not used returns (DESIGN 5.2).
 
 A machine's bought time is [charged_from, charged_until): its windows, one after the other without a gap. Who begins,
-buys or ends holds the machine's row; money is taken under the locks of deploy.ledger.purse; machines first, accounts
-second, everywhere. All of it happens in the caller's transaction, and doing it again changes nothing.
+buys or ends holds the machine's row; money is taken under the locks of deploy.ledger.purse. The order, everywhere:
+deployment, replica, machines by id, accounts by id. All of it happens in the caller's transaction, and doing it again
+changes nothing.
 
 - `hold_for_start` sets the price of HOLD_MINUTES aside; windows are paid from that hold first, then from the balance.
 - `begin` buys the first window, `buy_due` the next ones, shortly before the last one ends. Where not even 60 seconds
@@ -63,14 +64,14 @@ def hold_for_start(deployment: Deployment) -> Entry:
 def begin(machine: Machine, *, at: datetime | None = None) -> None:
     """Charge a machine from `at` (now by the database, at most a minute back): buys the first window.
 
-    Nothing happens if it is charged already, was settled, or its deployment was asked to stop.
+    Nothing happens if it is charged already, was settled, or its deployment was asked to stop or is over.
 
     Raises:
         InsufficientBalance: neither the hold nor the balance pays for 60 seconds; nothing is changed.
     """
     row = purchases.lock(machine.pk)
     deployment = row.quote.deployment
-    if row.charged_from is None and row.settled_at is None and deployment.stop_requested_at is None:
+    if row.charged_from is None and row.settled_at is None and not _is_over(deployment):
         now = clock.now()
         row.charged_from = max(min(at or now, now), now - timedelta(seconds=BACKDATED_SECONDS))
         row.charged_until = row.charged_from
@@ -117,8 +118,7 @@ def refund(deployment: Deployment, *, reason_code: str) -> Decimal:
     Machines still charged are settled first, so that nothing more is bought for them.
     """
     now, returned = clock.now(), ZERO
-    for pk in Machine.objects.filter(quote_id=deployment.quote_id).order_by("pk").values_list("pk", flat=True):
-        row = purchases.lock(pk)
+    for row in purchases.lock_all(deployment):
         _settle(row, now)
         returned += _refund(row, reason_code)
     fresh = Deployment.objects.get(pk=deployment.pk)
@@ -132,8 +132,8 @@ def close(deployment: Deployment) -> None:
     """Settle every machine of a deployment that is over and release its hold, charged or never begun."""
     fresh = Deployment.objects.get(pk=deployment.pk)
     until = fresh.stop_requested_at or fresh.ended_at or clock.now()
-    for pk in Machine.objects.filter(quote_id=fresh.quote_id).order_by("pk").values_list("pk", flat=True):
-        _settle(purchases.lock(pk), until)
+    for row in purchases.lock_all(fresh):
+        _settle(row, until)
     release_hold(fresh)
 
 
@@ -257,8 +257,8 @@ def _refund(row: Machine, reason_code: str) -> Decimal:
 
 
 def _is_over(deployment: Deployment) -> bool:
-    stopped = deployment.desired == Deployment.Desired.STOPPED
-    return stopped or deployment.state in (State.STOPPING, *ENDED)
+    asked = deployment.desired == Deployment.Desired.STOPPED or deployment.stop_requested_at is not None
+    return asked or deployment.state in (State.STOPPING, *ENDED)
 
 
 def _copy(row: Machine, machine: Machine) -> None:

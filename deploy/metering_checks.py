@@ -14,7 +14,7 @@ SELECT machine_id, n, starts_at, before FROM (
 _CHARGES = """
 SELECT w.machine_id, w.due, COALESCE(m.net, 0) FROM (
     SELECT machine_id, ROUND(MAX(price_per_hour)
-        * FLOOR(EXTRACT(EPOCH FROM MAX(COALESCE(used_until, ends_at)) - MIN(starts_at))) / 3600, 6) AS due
+        * FLOOR(EXTRACT(EPOCH FROM SUM(COALESCE(used_until, ends_at) - starts_at))) / 3600, 6) AS due
     FROM deploy_window GROUP BY machine_id
 ) w
 LEFT JOIN (
@@ -44,7 +44,8 @@ SELECT m.id FROM deploy_machine m WHERE m.refunded_at IS NOT NULL AND (
 _BOUGHT_TIME = """
 SELECT m.id FROM deploy_machine m
 LEFT JOIN (
-    SELECT machine_id, MIN(starts_at) AS since, MAX(COALESCE(used_until, ends_at)) AS until, MAX(n) AS n
+    SELECT machine_id, MIN(starts_at) AS since, MAX(n) AS n,
+           MIN(starts_at) + SUM(COALESCE(used_until, ends_at) - starts_at) AS until
     FROM deploy_window GROUP BY machine_id
 ) w ON w.machine_id = m.id
 WHERE m.charged_from IS DISTINCT FROM w.since OR m.charged_until IS DISTINCT FROM w.until

@@ -23,8 +23,8 @@ from deploy.ledger.amounts import ZERO
 from deploy.ledger.models import Code
 from deploy.ledger.purse import Piece, Purse
 from deploy.ledger.services import Charge, open_purses, post_charges
-from deploy.models import Deployment, Machine, ReplicaStatus, Window
-from deploy.states import MachineState
+from deploy.models import Deployment, Machine, Quote, ReplicaStatus, Window
+from deploy.states import SERVING, STARTING, MachineState
 
 BATCH = 2000
 LEAD_SECONDS = 30
@@ -33,7 +33,7 @@ LATE_SECONDS = 60
 """A tick that comes this much after a window's end missed time, and asks for evidence before charging it;
 a machine seen this recently is up now."""
 
-Verdict = Literal["buy", "balance_empty", "limit_usd", "unseen"]
+Verdict = Literal["buy", "balance_empty", "limit_usd", "limit_stop_at", "unseen"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +55,22 @@ def hold_ref(deployment_id: UUID) -> str:
 
 
 def lock(machine_id: UUID) -> Machine:
-    """The machine's row as it is now, held until the transaction ends, with its deployment."""
-    rows = Machine.objects.select_for_update(no_key=True, of=("self",))
-    return rows.select_related("quote__deployment").get(pk=machine_id)
+    """The machine's row as it is now, held until the transaction ends, with its deployment.
+
+    Two statements: one that joins would show the deployment as it was before this transaction waited for the machine.
+    """
+    machine = Machine.objects.select_for_update(no_key=True).get(pk=machine_id)
+    machine.quote = Quote.objects.select_related("deployment").get(pk=machine.quote_id)
+    return machine
+
+
+def lock_all(deployment: Deployment) -> list[Machine]:
+    """Every machine a deployment has had, held in id order before any of their money is touched."""
+    machines = list(Machine.objects.select_for_update(no_key=True).filter(quote_id=deployment.quote_id).order_by("pk"))
+    quote = Quote.objects.select_related("deployment").get(pk=deployment.quote_id)
+    for machine in machines:
+        machine.quote = quote
+    return machines
 
 
 def charged(machine: Machine, *, until: datetime | None = None) -> Decimal:
@@ -79,6 +92,7 @@ def due_machines(
         state__in=(MachineState.CREATED, MachineState.READY),
         quote__deployment__desired=Deployment.Desired.RUNNING,
         quote__deployment__stop_requested_at__isnull=True,
+        quote__deployment__state__in=(*STARTING, *SERVING),
     )
     if after is not None:
         until, pk = after
@@ -130,6 +144,8 @@ def _plan(machine: Machine, purse: Purse, share: Decimal, evidence: int, spent: 
         return Plan(machine, "unseen")
     if allowed is not None and allowed < windows.SHORTEST_SECONDS:
         return Plan(machine, "limit_usd")
+    if limits.stop_at is not None and limits.stop_at <= _until(machine):
+        return Plan(machine, "limit_stop_at")
     seconds = windows.next_seconds(
         affordable=windows.affordable_seconds(price, held + free),
         fair=windows.affordable_seconds(price, held + free * share),

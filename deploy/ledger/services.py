@@ -34,7 +34,7 @@ from decimal import Decimal
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Q, QuerySet, Sum
+from django.db.models import OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from arrakis.accounts.models import User, Workspace
@@ -56,10 +56,12 @@ __all__ = [
     "entries",
     "give_back",
     "hold",
+    "net_taken",
     "open_purses",
     "post_charges",
     "read_purses",
     "release",
+    "summed",
 ]
 
 _CREDITED_FROM = {Kind.PAID: Kind.RECEIVABLE, Kind.GRANTED: Kind.WRITEOFF}
@@ -117,8 +119,9 @@ def credit(
     Raises:
         InvalidAmount, IdempotencyConflict
     """
-    source, target_kind = _CREDITED_FROM[Kind(kind)], Kind(kind)
-    amount = money(amount)
+    if (target_kind := Kind(kind)) not in _CREDITED_FROM:
+        raise ValueError("only paid and granted credit can be given")
+    source, amount = _CREDITED_FROM[target_kind], money(amount)
     facts = {
         "amount": str(amount),
         "kind": target_kind.value,
@@ -268,11 +271,17 @@ def balance(owner: UUID | str) -> Balance:
 
 def entries(owner: UUID | str) -> QuerySet[Entry]:
     """An owner's entries, newest first; `amount` is what each added to (or took from) what is available."""
-    mine = Q(owner=str(owner)) & ~Q(kind=Kind.HELD)
-    accounts = Account.objects.filter(mine).values("pk")
-    into = Coalesce(Sum("transfers__amount", filter=Q(transfers__credit__in=accounts)), ZERO)
-    out = Coalesce(Sum("transfers__amount", filter=Q(transfers__debit__in=accounts)), ZERO)
-    return Entry.objects.filter(owner=str(owner)).annotate(amount=into - out).order_by("-event_at", "-id")
+    rows = Entry.objects.filter(owner=str(owner)).annotate(amount=_moved("credit") - _moved("debit"))
+    return rows.order_by("-event_at", "-id")
+
+
+def summed(account: Account) -> Decimal:
+    """What an account's transfers come to: of a system account, its balance."""
+    mine = Transfer.objects.filter(Q(credit=account) | Q(debit=account))
+    into = Coalesce(Sum("amount", filter=Q(credit=account)), ZERO)
+    out = Coalesce(Sum("amount", filter=Q(debit=account)), ZERO)
+    total: Decimal = mine.aggregate(total=into - out)["total"]
+    return total
 
 
 def net_taken(entry_ids: Sequence[str]) -> Decimal:
@@ -282,6 +291,13 @@ def net_taken(entry_ids: Sequence[str]) -> Decimal:
     given = Coalesce(Sum("amount", filter=Q(debit__owner=SYSTEM)), ZERO)
     net: Decimal = rows.aggregate(net=taken - given)["net"]
     return net
+
+
+def _moved(side: str) -> Coalesce:
+    """What an entry moved on this side of free customer accounts: a subquery a row, so that a page costs a page."""
+    free = {f"{side}__kind__in": (Kind.PAID, Kind.GRANTED)}
+    rows = Transfer.objects.filter(entry=OuterRef("pk"), **free).order_by().values("entry")
+    return Coalesce(Subquery(rows.annotate(total=Sum("amount")).values("total")), ZERO)
 
 
 def _grant(purse: Purse, grant_ref: str, expires_at: datetime | None, priority: int) -> Account:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -10,9 +10,13 @@ from arrakis import clock
 from arrakis.accounts.models import User, Workspace
 from arrakis.ids import new_id
 from catalog.models import Provider
+from deploy import metering, metering_checks
+from deploy.ledger import checks
 from deploy.ledger import services as ledger
-from deploy.models import Attempt, Deployment, Machine, Quote, Replica, ReplicaStatus
+from deploy.ledger.models import Entry
+from deploy.models import Attempt, Deployment, Machine, Quote, Replica, ReplicaStatus, Window
 from deploy.states import MachineState, State
+from tests.deploy.conftest import DatabaseClock
 
 PRICE = Decimal("0.36")
 """Per hour: one hundredth of a cent a second."""
@@ -90,3 +94,26 @@ def ask_to_stop(deployment: Deployment, at: datetime) -> None:
     deployment.desired, deployment.stop_requested_at = Deployment.Desired.STOPPED, at
     deployment.state = State.STOPPING
     deployment.save(update_fields=["desired", "stop_requested_at", "state"])
+
+
+def lengths(machine: Machine) -> list[int]:
+    """Seconds of each window, in order."""
+    windows = Window.objects.filter(machine=machine).order_by("n")
+    return [int((window.ends_at - window.starts_at).total_seconds()) for window in windows]
+
+
+def ledger_net(deployment: Deployment) -> Decimal:
+    """What the ledger took for a deployment as revenue, less what it gave back, read from its entries."""
+    return ledger.net_taken(list(Entry.objects.filter(ref_id=str(deployment.pk)).values_list("pk", flat=True)))
+
+
+def in_order() -> list[str]:
+    return checks.check() + metering_checks.check()
+
+
+def run(machine: Machine, clock: DatabaseClock, seconds: int, *, every: int = 10) -> None:
+    """Let time pass with a tick every few seconds."""
+    end = clock.moment + timedelta(seconds=seconds)
+    while clock.moment < end:
+        clock.set(min(clock.moment + timedelta(seconds=every), end))
+        metering.buy_due()

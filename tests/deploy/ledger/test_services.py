@@ -63,10 +63,7 @@ def give_back(owner: str, of: list[str], amount: str | None, entry_id: str, code
 
 
 def sum_of(kind: Kind, ref: str | None) -> Decimal:
-    account = Account.objects.get(owner=SYSTEM, kind=kind, grant_ref=ref)
-    total_in = sum(account.credits.values_list("amount", flat=True))
-    total_out = sum(account.debits.values_list("amount", flat=True))
-    return Decimal(total_in) - Decimal(total_out)
+    return services.summed(Account.objects.get(owner=SYSTEM, kind=kind, grant_ref=ref))
 
 
 @pytest.fixture
@@ -186,6 +183,12 @@ def test_a_float_is_refused(owner: str) -> None:
         services.credit(owner=owner, amount=1.5, kind="paid", entry_id="x", reason="", author=None)  # type: ignore[arg-type]
 
 
+def test_only_paid_and_granted_credit_can_be_given(owner: str) -> None:
+    for kind in ("held", "revenue", "gift"):
+        with pytest.raises(ValueError):
+            credit(owner, "1", kind)
+
+
 def test_the_system_has_no_purse() -> None:
     with pytest.raises(ValueError, match="system"):
         credit(SYSTEM, "1")
@@ -198,6 +201,7 @@ def test_a_credit_by_staff_leaves_an_audit_record_once(owner: str) -> None:
     record = Record.objects.get(action="ledger.credit")
     assert record.actor == author
     assert str(record.workspace_id) == owner
+    assert record.after is not None
     assert record.after["amount"] == "7.250000"
     assert record.after["reason"] == "sorry for the wait"
 
@@ -242,7 +246,8 @@ def test_a_transfer_written_by_any_hand_moves_the_balances(owner: str) -> None:
     paid, source = Account.objects.get(owner=owner, kind="paid"), Account.objects.get(owner=SYSTEM, kind="receivable")
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO ledger_transfer (entry_id, debit_id, credit_id, amount) VALUES (%s, %s, %s, 1), (%s, %s, %s, 4)",
+            "INSERT INTO ledger_transfer (entry_id, debit_id, credit_id, amount)"
+            " VALUES (%s, %s, %s, 1), (%s, %s, %s, 4)",
             [entry.pk, source.pk, paid.pk, entry.pk, paid.pk, source.pk],
         )
     assert services.balance(owner).available == usd("7")
