@@ -9,9 +9,12 @@ paths.py     where a machine's socket is                                        
 backoff.py   how long to wait before trying again                                (pure)
 wanted.py    which machines need a tunnel: the one query
 listener.py  the Unix socket, and the bytes to and from the engine
-watch.py     the state stream: parsed strictly, capped, written a few times a second
+watch.py     the state stream: parsed strictly, capped
+reports.py   what the machines say, written a few times a second in one statement
 tunnel.py    one machine's connection: open, keep, reconnect
 keeper.py    all machines of a shard: start, restart, stop
+shardlock.py one process a shard
+process.py   the loop, and its end
 """
 
 from deploy.tunnels.paths import socket_path
