@@ -87,10 +87,12 @@ class GpuAdmin(MarketAdmin):
         fixed = PriceRule.objects.filter(
             gpu=OuterRef("pk"), gpu_count=None, provider=None, region=None, active=True, valid__contains=Now()
         )
-        return super().get_queryset(request).annotate(fixed_now=Subquery(fixed.values("fixed")[:1]))
+        gpus: QuerySet[Gpu] = super().get_queryset(request)
+        return gpus.annotate(fixed_now=Subquery(fixed.values("fixed")[:1]))
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[_Form]:
-        return super().get_changelist_form(request, **{**kwargs, "form": GpuRowForm})
+        form: type[_Form] = super().get_changelist_form(request, **{**kwargs, "form": GpuRowForm})
+        return form
 
     def get_readonly_fields(self, request: HttpRequest, obj: Gpu | None = None) -> tuple[str, ...]:
         return ("key",) if obj else ()
@@ -100,7 +102,7 @@ class GpuAdmin(MarketAdmin):
         price: Decimal | None = getattr(gpu, "fixed_now", None)
         return "" if price is None else localize.money(price)
 
-    def save_model(self, request: HttpRequest, obj: Gpu, form: _Form, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: _Form, change: bool) -> None:
         super().save_model(request, obj, form, change)
         if "fixed_price" in form.changed_data:
             services.write_fixed_price(gpu=obj, price=form.cleaned_data["fixed_price"], actor=cast(User, request.user))
@@ -142,7 +144,7 @@ class FleetHostAdmin(MarketAdmin):
     def our_key(self, host: FleetHost) -> str:
         return services.public_access_key(host) or str(_("It is made when the host is saved."))
 
-    def save_model(self, request: HttpRequest, obj: FleetHost, form: _Form, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: _Form, change: bool) -> None:
         services.give_access_key(obj)
         super().save_model(request, obj, form, change)
 
@@ -165,7 +167,7 @@ class OfferAdmin(MarketAdmin):
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False
 
-    def save_model(self, request: HttpRequest, obj: Offer, form: _Form, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: _Form, change: bool) -> None:
         provider = ingest.lock(obj.provider)
         super().save_model(request, obj, form, change)
         ingest.rewrite_lowest_costs(provider)
@@ -190,7 +192,7 @@ class PriceRuleAdmin(MarketAdmin):
         parts = [count, rule.gpu, rule.provider, rule.region]
         return " ".join(str(part) for part in parts if part is not None) or str(_("everything"))
 
-    def save_model(self, request: HttpRequest, obj: PriceRule, form: _Form, change: bool) -> None:
+    def save_model(self, request: HttpRequest, obj: Any, form: _Form, change: bool) -> None:
         if not change:
             obj.author = cast(User, request.user)
         super().save_model(request, obj, form, change)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any, ClassVar
 
 from django.conf import settings
 from django.contrib.postgres.constraints import ExclusionConstraint
@@ -13,9 +14,9 @@ from django.db.models.functions import Coalesce, Now
 from django.utils.translation import gettext_lazy as _
 
 
-def usd(verbose_name: str | None = None, **options: object) -> models.DecimalField[Decimal, Decimal]:
+def usd(verbose_name: Any = None, **options: Any) -> models.DecimalField[Any, Any]:
     """A price or cost in USD per GPU-hour, NUMERIC(12,6)."""
-    return models.DecimalField(verbose_name, max_digits=12, decimal_places=6, **options)  # type: ignore[arg-type]
+    return models.DecimalField(verbose_name, max_digits=12, decimal_places=6, **options)
 
 
 class Gpu(models.Model):
@@ -38,6 +39,8 @@ class Gpu(models.Model):
     vendor_url = models.URLField(_("vendor's page"), blank=True)
     summary = models.TextField(_("summary"), blank=True)
 
+    objects: ClassVar[models.Manager[Gpu]] = models.Manager()
+
     class Meta:
         verbose_name = _("GPU")
         verbose_name_plural = _("GPUs")
@@ -58,6 +61,8 @@ class Provider(models.Model):
     is_sample = models.BooleanField(_("sample data"), default=False)
     stale_after = models.DurationField(_("stale after"), null=True, blank=True)
     blurb = models.TextField(_("blurb"), blank=True)
+
+    objects: ClassVar[models.Manager[Provider]] = models.Manager()
 
     class Meta:
         verbose_name = _("provider")

@@ -191,7 +191,7 @@ def _state() -> dict[str, Any]:
 
 def _listed_gpus() -> QuerySet[Any]:
     # A plain query set: the translating one rewrites values().
-    gpus = QuerySet(Gpu).filter(is_listed=True, kind=Gpu.Kind.GPU).order_by("position", "key")
+    gpus: QuerySet[Gpu] = QuerySet(Gpu).filter(is_listed=True, kind=Gpu.Kind.GPU).order_by("position", "key")
     return gpus.values(
         row=JSONObject(
             id="pk",

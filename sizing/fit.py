@@ -116,7 +116,8 @@ class Fit:
         return self.rent_price is not None and self.rent_price != self.price
 
     def _rentable(self) -> list[tuple[Decimal, Priced]]:
-        return [(gpu.rent_prices[self.count], gpu) for gpu in self.gpus if self.count in gpu.rent_prices]
+        count = self.count
+        return [(gpu.rent_prices[count], gpu) for gpu in self.gpus if count is not None and count in gpu.rent_prices]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.db import models
 from django.db.models.functions import Lower
 from django.utils.translation import gettext_lazy as _
@@ -31,6 +33,8 @@ class HubModel(models.Model):
     is_listed = models.BooleanField(_("listed"), default=True)
     interest = models.PositiveIntegerField(_("interest"), default=0)
     summary = models.TextField(_("summary"), blank=True)
+
+    objects: ClassVar[models.Manager[HubModel]] = models.Manager()
 
     class Meta:
         verbose_name = _("model")

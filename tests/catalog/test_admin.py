@@ -130,6 +130,7 @@ def test_a_host_is_entered_offered_and_shows_our_key(staff: Client) -> None:
     assert "ssh-ed25519 " in page
     assert box.access_key not in page
     written = Record.objects.get()
+    assert written.after is not None
     assert written.after["access_key"] == "***"
     assert staff.post(reverse("admin:catalog_fleethost_change", args=[box.pk]), host_form(cost="2")).status_code == 302
     assert FleetHost.objects.get().access_key == box.access_key
