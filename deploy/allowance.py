@@ -23,7 +23,7 @@ LEAST_MINUTES = 1
 
 
 def check_limits(workspace: Workspace, price_per_hour: Decimal) -> None:
-    """Raises Conflict: workspace_frozen, limit_machines (params: most), limit_usd_per_hour (params: most, would_be)."""
+    """Raises Conflict: workspace_frozen, limit_machines (params: most), limit_usd_per_hour (params: most_usd, would_be_usd)."""
     if workspace.frozen_reason:
         raise Conflict("workspace_frozen", why=workspace.frozen_reason)
     live = Deployment.objects.filter(workspace=workspace).exclude(state__in=ENDED)
@@ -31,7 +31,7 @@ def check_limits(workspace: Workspace, price_per_hour: Decimal) -> None:
         raise Conflict("limit_machines", most=workspace.max_machines)
     rate = (live.aggregate(rate=Sum("price_per_hour"))["rate"] or Decimal(0)) + price_per_hour
     if rate > workspace.max_usd_per_hour:
-        raise Conflict("limit_usd_per_hour", most=str(workspace.max_usd_per_hour), would_be=str(rate))
+        raise Conflict("limit_usd_per_hour", most_usd=str(workspace.max_usd_per_hour), would_be_usd=str(rate))
 
 
 def free_until(workspace: Workspace, now: datetime) -> datetime:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from arrakis.errors import Fault
 from arrakis.ids import new_id
+from deploy.reasons import sentence
 from deploy.states import LIVE, MACHINE_LIVE, MachineState, State
 
 FAULTS: list[tuple[Fault, object]] = [
@@ -318,6 +319,11 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return self.code
+
+    @property
+    def sentence(self) -> str:
+        """What happened, in the reader's language."""
+        return sentence(self.code, self.params)
 
 
 class Window(models.Model):

@@ -94,11 +94,23 @@ def choose_gguf(files: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     return min(firsts, key=lambda f: (_preference(str(f["path"])), int(f["size"]), str(f["path"])), default=None)
 
 
+def stage_seconds(plan: Plan, *, engine: str, adaptor: str, mbit: int | None) -> dict[str, int]:
+    """Seconds that each state on the way to running takes, as far as it can be told beforehand."""
+    setup = SETUP_SECONDS.get(adaptor, OTHER_SETUP_SECONDS)
+    return {
+        "requested": 1,
+        "renting": max(setup // 4, 1),
+        "booting": max(setup // 4, 1),
+        "checking": max(setup // 4, 1),
+        "installing": max(setup // 4, 1),
+        "downloading": 2 + plan.download_bytes * 8 // ((mbit or ASSUMED_MBIT) * 1_000_000),
+        "loading": ENGINE_SECONDS.get(engine, 120) + plan.download_bytes // LOAD_BYTES_A_SECOND,
+    }
+
+
 def ready_seconds(plan: Plan, *, engine: str, adaptor: str, mbit: int | None) -> int:
-    """Seconds from the request to the first answer, as far as it can be told beforehand."""
-    download = plan.download_bytes * 8 // ((mbit or ASSUMED_MBIT) * 1_000_000)
-    load = plan.download_bytes // LOAD_BYTES_A_SECOND
-    return SETUP_SECONDS.get(adaptor, OTHER_SETUP_SECONDS) + download + load + ENGINE_SECONDS.get(engine, 120)
+    """Seconds from the request to the first answer."""
+    return sum(stage_seconds(plan, engine=engine, adaptor=adaptor, mbit=mbit).values())
 
 
 def _shards(first: Mapping[str, Any] | None, files: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

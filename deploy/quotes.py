@@ -119,6 +119,8 @@ def offer_facts(priced: PricedOffer, count: int) -> dict[str, object]:
         "gpu_count": offer.gpu_count,
         "region": offer.region,
         "price_per_gpu_hour": str(priced.price_per_gpu_hour),
+        "adaptor": offer.provider.adaptor,
+        "net_down": offer.net_down,
         "is_demo": bool(offer.fleet_host and offer.fleet_host.is_demo),
         "mode": offer.fleet_host.mode if offer.fleet_host else "",
     }
@@ -176,7 +178,7 @@ def _wanted(*, model: str, engine: str, gpu: str, count: int, context: int | Non
     longest = found.context or LONGEST_CONTEXT
     if context is not None and not 1 <= context <= longest:
         raise BadRequest("context_too_long", longest=longest)
-    _refuse_engine(chosen, found, row, count)
+    refuse_engine(chosen, found, row, count)
     plan = plans.make(
         engine=engine,
         files=found.files,
@@ -188,7 +190,8 @@ def _wanted(*, model: str, engine: str, gpu: str, count: int, context: int | Non
     return _Wanted(found, chosen, row, count, plan)
 
 
-def _refuse_engine(engine: Engine, model: HubModel, gpu: Gpu, count: int) -> None:
+def refuse_engine(engine: Engine, model: HubModel, gpu: Gpu, count: int) -> None:
+    """Raises BadRequest: engine_* (params: engine, and what the refusal says), where it cannot run the model there."""
     kind: HostKind = "cpu" if gpu.kind == Gpu.Kind.CPU else "gpu"
     capability = int(Decimal(gpu.compute_cap) * 10) if gpu.compute_cap else None
     facts = None
@@ -230,7 +233,7 @@ def _would_do(wanted: _Wanted, offer: Offer) -> bool:
     if offer.gpu is None:
         return False
     try:
-        _refuse_engine(wanted.engine, wanted.model, offer.gpu, offer.gpu_count)
+        refuse_engine(wanted.engine, wanted.model, offer.gpu, offer.gpu_count)
     except BadRequest:
         return False
     memory = memory_of(offer)

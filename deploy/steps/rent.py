@@ -108,7 +108,7 @@ def _problem(work: Work, facts: MachineFacts) -> NextOffer | None:
         return NextOffer("machine_no_python")
     if facts.disk_free_bytes < plan.download_bytes + DISK_MARGIN_BYTES:
         need = plan.download_bytes + DISK_MARGIN_BYTES
-        return NextOffer("machine_disk_too_small", {"needed": need, "there": facts.disk_free_bytes})
+        return NextOffer("machine_disk_too_small", {"needed_bytes": need, "there_bytes": facts.disk_free_bytes})
     if ordered["gpu_kind"] == Gpu.Kind.CPU:
         there = Decimal(facts.memory_bytes) / 10**9
         return None if plan.fits(there) else _too_little(plan.memory_gb, there)
