@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from decimal import Decimal
 from functools import partial
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import Error, connection, transaction
 
 from arrakis import clock
@@ -140,6 +142,32 @@ def test_begin_buy_end_and_refund_at_once(attempt: int) -> None:
     assert metering.cost_so_far(deployment) == services.net_taken(_entries_of(deployment))
     assert services.balance(deployment.workspace_id).held == 0
     assert in_order() == []
+
+
+def test_ending_one_machine_while_the_deployment_is_refunded() -> None:
+    """Both need two machines and one purse: machines come first for everybody, so neither waits for the other."""
+    deployment, first = a_running_machine()
+    second = a_machine(deployment, seen_at=clock.now())
+    metering.begin(second)
+    now = clock.now()
+    calls: list[Callable[[], Any]] = [partial(metering.end, machine, used_until=now) for machine in (first, second)] * 2
+    at_once([*calls, partial(metering.refund, deployment, reason_code="x"), partial(metering.close, deployment)])
+    assert services.net_taken(_entries_of(deployment)) == metering.cost_so_far(deployment) == 0
+    assert in_order() == []
+
+
+def test_the_check_reads_one_snapshot_while_the_shop_goes_on() -> None:
+    machines = [a_running_machine()[1] for _n in range(5)]
+    for machine in machines:
+        let_time_pass(machine, 285)
+
+    def check() -> str:
+        out = StringIO()
+        call_command("ledger_check", stdout=out)
+        return out.getvalue()
+
+    answers = at_once([check, metering.buy_due, check, metering.buy_due, check])
+    assert all(answer.splitlines()[-1].split() == ["total", "0.000000"] for answer in answers[::2])
 
 
 def test_many_ticks_at_once_buy_each_window_once() -> None:

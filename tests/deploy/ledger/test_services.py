@@ -290,3 +290,18 @@ def test_check_finds_a_balance_that_was_tampered_with_and_a_trigger_that_is_off(
     assert "stores 11.000000, its transfers say 10.000000" in wrong
     assert "trigger ledger_account_guard is missing or disabled" in wrong
     assert "together come to 1.000000" in wrong
+
+
+def test_check_finds_empty_entries_and_foreign_money_where_triggers_were_off(owner: str) -> None:
+    entry, other = credit(owner, "10"), str(a_workspace(paid="5").pk)
+    mine, theirs = (Account.objects.get(owner=name, kind="paid") for name in (owner, other))
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        for table in ("ledger_entry", "ledger_transfer"):
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+    Entry.objects.create(id="empty", payload_sha256="", owner=owner, code="credit", event_at="2026-12-01T00:00:00Z")
+    Transfer.objects.create(entry=entry, debit=theirs, credit=mine, amount=usd("1"))
+    wrong = checks.check()
+    assert "entry empty has no transfers" in wrong
+    assert f"entry {entry.pk} moves money that is not its owner's" in wrong
+    assert f"account {mine.pk} ({owner} paid) stores 10.000000, its transfers say 11.000000" in wrong
