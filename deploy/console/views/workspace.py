@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from uuid import UUID
 
 from django.conf import settings
@@ -38,7 +39,7 @@ def billing(request: ConsoleRequest) -> HttpResponse:
         "balance": ledger.balance(workspace.pk),
         "entries": Paginator(ledger.entries(workspace.pk), ENTRIES_A_PAGE).get_page(request.GET.get("page")),
         "rate": rate,
-        "hours_left": metering.hours_left(workspace, rate) if rate else None,
+        "hours_left": metering.hours_left(workspace, Decimal(0)) if rate else None,
     }
     return page(request, "billing.html", context)
 
