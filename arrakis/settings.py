@@ -55,8 +55,12 @@ GATEWAY_URL = env.text("GATEWAY_URL", f"https://{GATEWAY_HOSTS[0]}" if GATEWAY_H
 RELEASE = env.text("RELEASE", "dev")
 INSTALLATION = env.text("INSTALLATION", "local")
 """Part of every machine's label, so that two installations on one provider account never touch each other's machines."""
-RUN_DIR = Path(env.text("RUN_DIR", str(BASE_DIR / ".arrakis" / "run")))
-"""Private folder (0700) for the tunnels' Unix sockets."""
+RUN_DIR = Path(env.text("RUN_DIR", "/run/arrakis"))
+"""Private folder (0700) for the tunnels' Unix sockets; a short name, because a socket's address holds 107 bytes."""
+if not (PRODUCTION or env.text("RUN_DIR")):
+    from arrakis import embedded
+
+    RUN_DIR = embedded.run_dir()
 
 HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 HF_TOKEN = env.text("HF_TOKEN")

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import ipaddress
+import socket
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from django.test.utils import setup_databases, teardown_databases
+from django.utils import translation
+
+from arrakis.accounts.models import Membership, Role, User, Workspace
+
+_NEEDS_SERVICES = {"db", "transactional_db", "django_db_setup", "live_server", "committed"}
+_SLOW_MARKERS = ("django_db", "services", "browser", "engines")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs neither database nor processes as `fast`: `make test-fast` runs those."""
+    for item in items:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if not fixtures & _NEEDS_SERVICES and not any(item.get_closest_marker(name) for name in _SLOW_MARKERS):
+            item.add_marker("fast")
 
 
 @pytest.fixture(scope="session")
@@ -14,6 +32,66 @@ def django_db_setup(
 ) -> Iterator[None]:
     """The test database, for tests that commit too: pytest-django makes it only for those that ask for `db`."""
     with django_db_blocker.unblock():  # type: ignore[attr-defined]
-        made = setup_databases(verbosity=0, interactive=False, aliases={"default"}, serialized_aliases=set())
+        made = setup_databases(verbosity=0, interactive=False, aliases={"default": None}, serialized_aliases=set())
         yield
         teardown_databases(made, verbosity=0)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def only_loopback() -> Iterator[None]:
+    """Tests talk to this machine alone: any other address is refused before a packet leaves."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def guarded(method: Any) -> Any:
+        def call(self: socket.socket, address: Any, /) -> Any:
+            if self.family in {socket.AF_INET, socket.AF_INET6} and not _is_loopback(address[0]):
+                raise PermissionError(f"A test wanted to connect to {address[0]}; only loopback is allowed.")
+            return method(self, address)
+
+        return call
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded(connect))
+        patch.setattr(socket.socket, "connect_ex", guarded(connect_ex))
+        yield
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.split("%")[0]).is_loopback
+    except ValueError:
+        return False
+
+
+@pytest.fixture(autouse=True)
+def english() -> Iterator[None]:
+    """Each test begins in English, whatever the one before it switched to."""
+    with translation.override("en"):
+        yield
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Owner and member share a workspace; the stranger has another."""
+
+    owner: User
+    member: User
+    stranger: User
+    workspace: Workspace
+    other_workspace: Workspace
+
+
+@pytest.fixture
+def cast(db: None) -> Cast:
+    owner, member, stranger = (
+        User.objects.create_user(f"{name}@example.com", "correct horse battery", name=name.title())
+        for name in ("owner", "member", "stranger")
+    )
+    workspace = Workspace.objects.create(name="Lab", slug="lab")
+    other_workspace = Workspace.objects.create(name="Elsewhere", slug="elsewhere")
+    Membership.objects.create(workspace=workspace, user=owner, role=Role.OWNER)
+    Membership.objects.create(workspace=workspace, user=member, role=Role.DEVELOPER)
+    Membership.objects.create(workspace=other_workspace, user=stranger, role=Role.OWNER)
+    return Cast(owner, member, stranger, workspace, other_workspace)
