@@ -38,6 +38,9 @@ class MarketAdmin(AuditedModelAdmin):
     others take last too, and taken between two rows they could deadlock.
     """
 
+    def lock(self) -> None:
+        """What must be locked before the first of several rows is written."""
+
     def market_changed(self) -> None:
         versions.bump()
 
@@ -62,6 +65,8 @@ class MarketAdmin(AuditedModelAdmin):
 
     def _in_one(self, request: HttpRequest, view: Callable[..., HttpResponse], *args: Any) -> HttpResponse:
         with transaction.atomic():
+            if request.method == "POST":
+                self.lock()
             response = view(*args)
             if request.META.pop(_CHANGED, False):
                 self.market_changed()
@@ -89,6 +94,9 @@ class GpuAdmin(MarketAdmin):
         )
         gpus: QuerySet[Gpu] = super().get_queryset(request)
         return gpus.annotate(fixed_now=Subquery(fixed.values("fixed")[:1]))
+
+    def lock(self) -> None:
+        services.lock_gpus()
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[_Form]:
         form: type[_Form] = super().get_changelist_form(request, **{**kwargs, "form": GpuRowForm})

@@ -43,8 +43,11 @@ GROUP BY gpu_id, gpu_count, provider_id, region
 
 
 def lock(provider: Provider) -> Provider:
-    """The provider's row, locked until the transaction ends: one batch of a provider is applied at a time."""
-    return Provider.objects.select_for_update().get(pk=provider.pk)
+    """The provider's row, locked until the transaction ends: one batch of a provider is applied at a time.
+
+    Without the key, or two transactions that each wrote a row naming the provider would wait for each other.
+    """
+    return Provider.objects.select_for_update(no_key=True).get(pk=provider.pk)
 
 
 def apply(provider: Provider, batch: Batch) -> SourceRun:

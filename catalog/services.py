@@ -53,7 +53,7 @@ def write_fixed_price(*, gpu: Gpu, price: Decimal | None, actor: User, reason: s
 
     Returns whether anything changed.
     """
-    Gpu.objects.select_for_update().get(pk=gpu.pk)
+    Gpu.objects.select_for_update(no_key=True).get(pk=gpu.pk)
     before = _rules_for(gpu).first()
     if (before.fixed if before else None) == price:
         return False
@@ -85,6 +85,11 @@ def _said(rule: PriceRule | None) -> dict[str, Decimal | None]:
     if rule is None:
         return {"fixed": None}
     return {"fixed": rule.fixed} if rule.fixed is not None else {"percent": rule.percent, "add": rule.add}
+
+
+def lock_gpus() -> None:
+    """All of them, in one order, before several are changed: two lists sorted otherwise would wait for each other."""
+    list(Gpu.objects.select_for_update(no_key=True).order_by("pk").values_list("pk", flat=True))
 
 
 def give_access_key(host: FleetHost) -> None:
