@@ -86,7 +86,9 @@ class Door(SSHLocalForwarder):
 
     async def _forward(self, *where: Any) -> None:
         try:
-            _channel, forwarder = await self._ssh.create_connection(lambda: SSHForwarder(self), *where)
+            # asyncssh's own forwarders speak bytes, which its annotations for sessions leave out
+            open_channel: Any = self._ssh.create_connection
+            _channel, forwarder = await open_channel(lambda: SSHForwarder(self), *where)
         except (asyncssh.Error, OSError) as error:
             logger.debug("no way to the engine: %s", error)
             self.close()

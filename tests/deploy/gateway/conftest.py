@@ -6,7 +6,7 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import openai
 import pytest
 import uvicorn
 from django.conf import settings
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
 
 from deploy.gateway import keys
 from deploy.gateway.app import Gateway
@@ -26,6 +27,20 @@ from tests.fakes.engines import FakeEngine
 
 WAIT_SECONDS = 20
 REPO = "HuggingFaceTB/SmolLM2-135M-Instruct"
+MESSAGES: Any = [{"role": "user", "content": "Hello"}]
+
+
+def chat(client: openai.OpenAI, model: str = REPO) -> ChatCompletion:
+    return client.chat.completions.create(model=model, messages=MESSAGES)
+
+
+def stream(client: openai.OpenAI, *, usage: bool = False) -> openai.Stream[ChatCompletionChunk]:
+    options: Any = {"include_usage": True} if usage else openai.omit
+    return client.chat.completions.create(model=REPO, messages=MESSAGES, stream=True, stream_options=options)
+
+
+def words(chunks: Iterable[ChatCompletionChunk]) -> list[str | None]:
+    return [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
 
 
 def until(true: Callable[[], object]) -> None:

@@ -6,26 +6,20 @@ import httpx
 import openai
 
 from deploy.gateway.models import UsageHour
-from tests.deploy.gateway.conftest import REPO, Running, Served
+from tests.deploy.gateway.conftest import MESSAGES, REPO, Running, Served, chat, stream, words
 from tests.fakes.engines import USAGE, WORDS, FakeEngine
-
-MESSAGES = [{"role": "user", "content": "Hello"}]
 
 
 def test_chat(client: openai.OpenAI, engine: FakeEngine) -> None:
-    answer = client.chat.completions.create(model=REPO, messages=MESSAGES)
+    answer = chat(client)
     assert answer.choices[0].message.content == "".join(WORDS)
     assert answer.usage is not None and answer.usage.prompt_tokens == USAGE["prompt_tokens"]
     assert engine.requests[0].target == "/v1/chat/completions"
 
 
 def test_stream_with_usage(client: openai.OpenAI, engine: FakeEngine) -> None:
-    chunks = list(
-        client.chat.completions.create(
-            model=REPO, messages=MESSAGES, stream=True, stream_options={"include_usage": True}
-        )
-    )
-    assert [chunk.choices[0].delta.content for chunk in chunks if chunk.choices] == list(WORDS)
+    chunks = list(stream(client, usage=True))
+    assert words(chunks) == list(WORDS)
     assert chunks[-1].usage is not None and chunks[-1].usage.total_tokens == USAGE["total_tokens"]
 
 
@@ -50,13 +44,9 @@ def test_x_api_key_and_bare_paths(running: Running, served: Served, engine: Fake
 
 
 def test_usage_is_counted(client: openai.OpenAI, running: Running, served: Served, engine: FakeEngine) -> None:
-    client.chat.completions.create(model=REPO, messages=MESSAGES)
-    list(client.chat.completions.create(model=REPO, messages=MESSAGES, stream=True))
-    list(
-        client.chat.completions.create(
-            model=REPO, messages=MESSAGES, stream=True, stream_options={"include_usage": True}
-        )
-    )
+    chat(client)
+    list(stream(client))
+    list(stream(client, usage=True))
     running.stop()
     hours = UsageHour.objects.filter(key=served.key, deployment=served.deployment)
     assert sum(hour.requests for hour in hours) == 3
