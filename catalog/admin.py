@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from django.conf import settings
 from django.contrib import admin
 from django.db import transaction
-from django.db.models import Model, OuterRef, QuerySet, Subquery
+from django.db.models import Model, OuterRef, QuerySet, Subquery, URLField
 from django.db.models.functions import Now
 from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
@@ -83,6 +83,7 @@ class GpuAdmin(MarketAdmin):
     list_editable = ("position", "is_suggested", "is_listed")
     list_filter = ("is_suggested", "is_listed", "kind", "vendor")
     search_fields = ("name", "key")
+    formfield_overrides = {URLField: {"assume_scheme": "https"}}
     fieldsets = (
         (None, {"fields": ("key", "name", "vendor", "kind", "memory_gb", "reported_mib", "compute_cap", "vendor_url")}),
         (_("On pages"), {"fields": ("position", "is_listed", "is_suggested", *_translated("summary"))}),
