@@ -4,7 +4,7 @@ SHELL = /bin/sh
 
 PYTHON = $$(command -v python3 || command -v python || echo python3)
 VENV = .venv/bin/python
-SETUP = $(PYTHON) arrakis/bootstrap.py
+SETUP = $(PYTHON) arrakis/bootstrap
 
 .PHONY: demo venv test test-fast test-browser test-engines lint format messages bench clean
 
@@ -18,7 +18,6 @@ venv:
 test:
 	@$(SETUP) test
 	@$(VENV) -m pytest -m "not browser and not engines" $(ARGS)
-	@$(VENV) arrakis/bootstrap.py not-run
 
 test-fast:
 	@$(SETUP) test
