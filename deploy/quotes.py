@@ -147,9 +147,9 @@ def known_model(text: str) -> HubModel:
         BadRequest: model_reference_*.
         NotFound: model_unknown.
     """
-    reference = references.parse(text)
+    reference = _reference(text)
     rows = HubModel.objects.order_by("-interest", "pk")
-    if reference.repo_id:
+    if isinstance(reference, references.Repository):
         found = rows.annotate(lower_id=Lower("repo_id")).filter(lower_id=reference.repo_id.lower()).first()
     else:
         found = rows.filter(slug=reference.slug).first()
@@ -159,6 +159,22 @@ def known_model(text: str) -> HubModel:
         can = list(rows.exclude(files=[]).values_list("repo_id", flat=True)[:5])
         raise NotFound("model_unknown", model=text.strip()[:120], can=", ".join(can))
     return found
+
+
+def _reference(text: str) -> references.Repository | references.Slug:
+    """Says why a text is refused: a path and an address elsewhere are the mistakes that people make."""
+    text = text.strip()
+    if not text:
+        raise BadRequest("model_reference_empty")
+    try:
+        reference = references.parse(text)
+    except references.NotAReference as error:
+        if text.startswith(("/", ".", "~", "file:")) or "\\" in text:
+            raise BadRequest("model_reference_path") from error
+        raise BadRequest("model_reference_address" if "://" in text else "model_reference_invalid") from error
+    if isinstance(reference, references.Size):
+        raise BadRequest("model_reference_size")
+    return reference
 
 
 def engine_of(key: str) -> Engine:

@@ -28,6 +28,10 @@ REFUSALS: Final[dict[str, Row]] = {
     ),
     "api_token_not_found": Row(_("There is no such API token in this workspace.")),
     "context_too_long": Row(_("A context length must be between 1 and %(longest)s tokens for this model.")),
+    "csrf_failed": Row(
+        _("This form was open for too long, or was not sent from our own page."),
+        _("Go back, load the page again, and send the form once more."),
+    ),
     "deployment_unknown": Row(
         _("There is no such deployment in this workspace."),
         _("Look in your list of deployments, or switch to another workspace."),
@@ -110,6 +114,10 @@ REFUSALS: Final[dict[str, Row]] = {
     "internal_error": Row(_("Something went wrong on our side."), _("Try again; if it stays, tell us.")),
     "invalid_amount": Row(_("This is not an amount of US dollars: it must be positive, with at most six decimals.")),
     "key_not_found": Row(_("There is no such endpoint key in this workspace.")),
+    "key_of_workspace": Row(
+        _("This key opens every deployment of the workspace, so it is not revoked at one of them."),
+        _("Revoke it under Keys, or at /api/v1/keys/."),
+    ),
     "last_owner": Row(
         _("A workspace needs an owner: the last one cannot leave or take another role."),
         _("Make somebody else an owner first."),
@@ -131,12 +139,8 @@ REFUSALS: Final[dict[str, Row]] = {
         _("Choose more or larger GPUs, or a repository with the model in fewer bits."),
     ),
     "model_reference_address": Row(
-        _("This address is not one of a model at Hugging Face."),
+        _("This is not the address of a model at Hugging Face."),
         _("Paste the address of a model page at huggingface.co, or its id, such as owner/name."),
-    ),
-    "model_reference_dataset": Row(
-        _("This is the address of a data set, a space or a page, not of a model."),
-        _("Paste the address of a model page, or its id, such as owner/name."),
     ),
     "model_reference_empty": Row(
         _("No model is named."), _("Paste a model's id, such as owner/name, or the address of its page.")
@@ -147,6 +151,10 @@ REFUSALS: Final[dict[str, Row]] = {
     "model_reference_path": Row(
         _("This is a folder or file of some machine; it cannot be read from here."),
         _("Paste a model's id at Hugging Face, such as owner/name."),
+    ),
+    "model_reference_size": Row(
+        _("This is a size, not a model."),
+        _("Paste a model's id, such as owner/name, or the address of its page."),
     ),
     "model_unknown": Row(
         _("We do not know the model “%(model)s”."), _("These can be deployed now: %(can)s."), needs="can"
