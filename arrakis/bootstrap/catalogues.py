@@ -1,4 +1,4 @@
-"""`python -m arrakis.bootstrap.catalogues FILE.po...`: compile translations with Babel. Runs in the clone's own Python."""
+"""`python -m arrakis.bootstrap.catalogues FILE.po...`: compile translations with Babel, in the clone's Python."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ import sys
 import sysconfig
 import time
 from pathlib import Path
+from typing import Any
 
 from arrakis.bootstrap.errors import SetupError, explained
-from arrakis.bootstrap.uv import index_url, is_mirrored, uv_binary
+from arrakis.bootstrap.uv import has_system_certificates, index_url, is_mirrored, uv_binary
 
 ROOT = Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
@@ -62,7 +63,7 @@ def _installed_groups() -> set[str]:
     return set(_stamp().get("groups", [])) & set(GROUPS)
 
 
-def _stamp() -> dict[str, object]:
+def _stamp() -> dict[str, Any]:
     try:
         value = json.loads((VENV / "arrakis-setup.json").read_text())
     except (OSError, ValueError):
@@ -99,7 +100,7 @@ def _install(groups: set[str]) -> None:
 
 
 def _install_from_mirror(uv: Path, chosen: list[str]) -> None:
-    """The lock names the public index's addresses; a mirror has the same files, known by the same hashes, at its own."""
+    """The lock names the public index's addresses; a mirror has the same files, of the same hashes, at its own."""
     wanted = TOOLS / "requirements.txt"
     export = ("export", "--frozen", "--no-default-groups", "--no-emit-project", "--quiet")
     _run(uv, *export, "--python", _base_python(), "--output-file", str(wanted), *chosen)
@@ -134,6 +135,8 @@ def _environment() -> dict[str, str]:
     """No setting of the person's own uv or virtual environment leads it elsewhere; cache in the clone if need be."""
     kept = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT"}}
     kept.update(UV_PYTHON_DOWNLOADS="never", UV_NO_CONFIG="1", UV_NO_PROGRESS="1")
+    if has_system_certificates():
+        kept["UV_SYSTEM_CERTS"] = "1"
     if "SSL_CERT_FILE" not in kept and (bundle := kept.get("PIP_CERT") or kept.get("REQUESTS_CA_BUNDLE")):
         kept["SSL_CERT_FILE"] = bundle
     if "UV_CACHE_DIR" not in kept and not _home_is_usable():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html.parser
+import importlib.util
 import io
 import json
 import os
@@ -89,7 +90,7 @@ def _address_of(name: str) -> str:
     page = f"{index_url()}/uv/"
     answer = _read(page, accept=f"{_JSON}, text/html;q=0.5")
     try:
-        links = {file["filename"]: file["url"] for file in json.loads(answer)["files"]}
+        links = {str(file["filename"]): str(file["url"]) for file in json.loads(answer)["files"]}
     except (ValueError, KeyError, TypeError):
         links = _Links.of(answer.decode("utf-8", "replace"))
     if name not in links:
@@ -128,7 +129,8 @@ def _read(address: str, accept: str = "*/*") -> bytes:
         user, password = urllib.parse.unquote(parts.username), urllib.parse.unquote(parts.password or "")
         passwords.add_password(None, address, user, password, is_authenticated=True)
         opener.add_handler(urllib.request.HTTPBasicAuthHandler(passwords))
-    request = urllib.request.Request(address, headers={"Accept": accept, "User-Agent": f"arrakis-setup (uv {VERSION})"})
+    headers = {"Accept": accept, "User-Agent": f"arrakis-setup (uv {VERSION})"}
+    request = urllib.request.Request(address, headers=headers)  # noqa: S310  (file: has its own way above)
     try:
         with opener.open(request, timeout=60) as answer:
             body: bytes = answer.read()
@@ -146,8 +148,19 @@ def _read_file(path: Path) -> bytes:
         raise SetupError(f"{path} of the package index cannot be read: {error.strerror}.") from error
 
 
+def has_system_certificates() -> bool:
+    """Whether this machine names the authorities that it trusts; a bare container may not."""
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and any(Path(paths.capath).iterdir())))
+
+
 def _tls() -> ssl.SSLContext:
     context = ssl.create_default_context()
+    pip = importlib.util.find_spec("pip")
+    if not has_system_certificates() and pip is not None and pip.submodule_search_locations:
+        bundle = Path(next(iter(pip.submodule_search_locations))) / "_vendor" / "certifi" / "cacert.pem"
+        if bundle.is_file():
+            context.load_verify_locations(bundle)
     for name in ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE"):
         if (path := os.environ.get(name)) and Path(path).is_file():
             context.load_verify_locations(path)
