@@ -132,9 +132,9 @@ def _run(uv: Path, *arguments: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """No setting of the person's own uv or virtual environment leads it elsewhere; cache in the clone if need be."""
+    """Another virtual environment in use must not be the one installed into; the cache is in the clone if need be."""
     kept = {name: value for name, value in os.environ.items() if name not in {"VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT"}}
-    kept.update(UV_PYTHON_DOWNLOADS="never", UV_NO_CONFIG="1", UV_NO_PROGRESS="1")
+    kept.update(UV_PYTHON_DOWNLOADS="never", UV_NO_PROGRESS="1")
     if has_system_certificates():
         kept["UV_SYSTEM_CERTS"] = "1"
     if "SSL_CERT_FILE" not in kept and (bundle := kept.get("PIP_CERT") or kept.get("REQUESTS_CA_BUNDLE")):
