@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from catalog.models import FleetHost, Gpu, Offer, Provider
+from sizing.models import HubModel
+
 _WRITTEN_BY_TESTS = ("accounts_user", "accounts_workspace", "audit_record", "ledger_entry", "ledger_account")
 
 
@@ -58,3 +61,17 @@ def committed(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -
             cursor.execute(f"TRUNCATE {', '.join(_WRITTEN_BY_TESTS)} CASCADE")
             for table in ("audit_record", "deploy_event", "ledger_entry", "ledger_transfer"):
                 cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+@pytest.fixture
+def clean_market(django_db_setup: None, django_db_blocker: pytest.FixtureRequest) -> Iterator[None]:
+    """Before `committed`, so that after it: what was committed of the catalogue and of models is taken away too."""
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        before = set(Gpu.objects.values_list("pk", flat=True)), set(HubModel.objects.values_list("pk", flat=True))
+    yield
+    with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        Offer.objects.all().delete()
+        FleetHost.objects.all().delete()
+        Provider.objects.filter(adaptor__in=["cloud", "fleet"]).delete()
+        Gpu.objects.exclude(pk__in=before[0]).delete()
+        HubModel.objects.exclude(pk__in=before[1]).delete()

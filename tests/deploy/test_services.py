@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from django.db.models import F
+from pytest_django import Settings
 
 from arrakis.errors import ArrakisError, BadRequest, Conflict, InsufficientBalance, NotFound
 from catalog.models import FleetHost, Offer, PriceRule
@@ -228,10 +229,8 @@ class TestRequest:
         quote = a_quote(customer, gpu)
         assert refused(Conflict, lambda: a_request(customer, quote)) == code
 
-    def test_free_starts_are_limited_and_paid_ones_are_not(
-        self, customer: Customer, settings: pytest.FixtureRequest
-    ) -> None:
-        settings.FREE_START_AT_ONCE = 1  # type: ignore[attr-defined]
+    def test_free_starts_are_limited_and_paid_ones_are_not(self, customer: Customer, settings: Settings) -> None:
+        settings.FREE_START_AT_ONCE = 1
         gpu = a_gpu()
         for _ in range(3):
             a_cloud_offer(gpu)
@@ -240,10 +239,8 @@ class TestRequest:
         assert refused(Conflict, lambda: a_request(customer, quote)) == "free_starts_at_once"
         assert a_request(customer, quote, let_in_early=True).let_in_at is not None
 
-    def test_cancelling_in_a_loop_uses_the_allowance_up(
-        self, customer: Customer, settings: pytest.FixtureRequest
-    ) -> None:
-        settings.FREE_START_MINUTES_A_DAY = 3 * allowance.LEAST_MINUTES  # type: ignore[attr-defined]
+    def test_cancelling_in_a_loop_uses_the_allowance_up(self, customer: Customer, settings: Settings) -> None:
+        settings.FREE_START_MINUTES_A_DAY = 3 * allowance.LEAST_MINUTES
         gpu = a_gpu()
         for _ in range(4):
             a_cloud_offer(gpu)
