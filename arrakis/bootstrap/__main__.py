@@ -3,7 +3,7 @@
 Readable by any Python 3, so that one that is too old says so instead of failing to read this.
 """
 
-# ruff: noqa: UP032, UP036, PTH
+# ruff: noqa: UP032, UP036, PTH100, PTH118, PTH120
 import os.path
 import sys
 
