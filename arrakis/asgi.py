@@ -1,4 +1,7 @@
-"""The web process: `/v1/*` goes to the gateway, a bare ASGI application; the rest to Django (DESIGN section 7)."""
+"""The web process: the gateway, a bare ASGI application, and Django for the rest (DESIGN section 7).
+
+The gateway answers `/v1/*`, or, where GATEWAY_HOSTS names hosts of its own, everything there and nothing elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from deploy.gateway.app import application as _gateway  # noqa: E402  (models ne
 
 
 async def application(scope: dict[str, Any], receive: Any, send: Any) -> None:
-    if scope["type"] == "lifespan" or scope.get("path", "").startswith("/v1/"):
+    if scope["type"] == "lifespan" or _gateway.serves(scope):
         await _gateway(scope, receive, send)
     else:
         await _django(scope, receive, send)

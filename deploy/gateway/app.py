@@ -15,7 +15,10 @@ import gc
 import json
 import logging
 import time
+from collections.abc import Iterable
 from typing import Any, Final
+
+from django.conf import settings
 
 from deploy.gateway import asked
 from deploy.gateway.core import Core
@@ -50,8 +53,10 @@ ANSWER_SECONDS: Final = 3_600
 class Gateway:
     """Begins on lifespan start-up, or, where the server runs none, with the first request."""
 
-    def __init__(self, *, bare_paths: bool = False) -> None:
+    def __init__(self, *, bare_paths: bool = False, hosts: Iterable[str] = ()) -> None:
+        """`bare_paths`: without /v1 too; else only at these `hosts`, which serve nothing but the gateway."""
         self._bare_paths = bare_paths
+        self._hosts = frozenset(host.lower().encode() for host in hosts)
         self._core: Core | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -110,7 +115,7 @@ class Gateway:
             exchange.close()
 
     async def _answer(self, exchange: Exchange) -> None:
-        path, method = self._path(exchange.scope["path"]), exchange.scope["method"]
+        path, method = self._path(exchange), exchange.scope["method"]
         is_models = path == MODELS or path.startswith(f"{MODELS}/")
         if not is_models and path not in ENDPOINTS:
             raise Refused("not_found")
@@ -134,11 +139,23 @@ class Gateway:
             else:
                 await _ask(core, exchange, key, workspace, path)
 
-    def _path(self, path: str) -> str:
+    def serves(self, scope: Scope) -> bool:
+        """Whether a request is for the gateway: at its own hosts, or, where it has none, under /v1."""
+        if not self._hosts:
+            return bool(scope["path"].startswith(f"{PREFIX}/"))
+        return next((_name(value) in self._hosts for key, value in scope["headers"] if key == b"host"), False)
+
+    def _path(self, exchange: Exchange) -> str:
         """The address without /v1, or an empty text where it is none of ours."""
+        path: str = exchange.scope["path"]
         if path.startswith(f"{PREFIX}/"):
             return path[len(PREFIX) :]
-        return path if self._bare_paths else ""
+        return path if self._bare_paths or self._hosts else ""
+
+
+def _name(host: bytes) -> bytes:
+    """A Host header without its port."""
+    return host.rpartition(b":")[0].lower() if host.rpartition(b":")[2].isdigit() else host.lower()
 
 
 async def _list(exchange: Exchange, key: Key, workspace: Workspace, name: str) -> None:
@@ -197,5 +214,5 @@ async def _forward(core: Core, exchange: Exchange, route: Route, path: str, body
         del core.exchanges[exchange]
 
 
-application = Gateway()
+application = Gateway(hosts=settings.GATEWAY_HOSTS)
 standalone = Gateway(bare_paths=True)

@@ -115,6 +115,10 @@ class FakeEngine:
                 self._changed.notify_all()
             raise ConnectionResetError
 
+    def run(self, work: Callable[[], object]) -> None:
+        """Do something in the engine's own loop."""
+        self._loop.call_soon_threadsafe(work)
+
     def wait_until_left(self, times: int = 1) -> bool:
         """Whether so many callers hung up before their answer was whole."""
         with self._changed:
