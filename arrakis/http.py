@@ -162,8 +162,16 @@ class _Guarded(httpcore.SyncBackend):
     def __init__(self, *, private: bool) -> None:
         self._private = private
 
-    def connect_tcp(self, host: str, port: int, **options: Any) -> httpcore.NetworkStream:
-        return super().connect_tcp(_address(host, port, private=self._private), port, **options)
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        address = _address(host, port, private=self._private)
+        return super().connect_tcp(address, port, timeout, local_address, socket_options)
 
 
 def _address(host: str, port: int, *, private: bool) -> str:

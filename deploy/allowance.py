@@ -23,7 +23,7 @@ LEAST_MINUTES = 1
 
 
 def check_limits(workspace: Workspace, price_per_hour: Decimal) -> None:
-    """Raises Conflict: workspace_frozen, limit_machines (params: most), limit_usd_per_hour (params: most_usd, would_be_usd)."""
+    """Raises Conflict: workspace_frozen, limit_machines (most), limit_usd_per_hour (most_usd, would_be_usd)."""
     if workspace.frozen_reason:
         raise Conflict("workspace_frozen", why=workspace.frozen_reason)
     live = Deployment.objects.filter(workspace=workspace).exclude(state__in=ENDED)

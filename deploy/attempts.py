@@ -5,6 +5,8 @@ Everything here runs in the caller's transaction and calls nothing outside.
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import asyncssh
 from django.db.models import Max
 
@@ -65,7 +67,7 @@ def give_up(attempt: Attempt, *, outcome: str, reason_code: str) -> None:
         let_go(attempt.machine_id)
 
 
-def let_go(machine_id: object) -> None:
+def let_go(machine_id: UUID) -> None:
     """Begin the release of a machine; does nothing to one that is being released or gone."""
     alive = (MachineState.INTENT, MachineState.UNKNOWN, MachineState.CREATED, MachineState.READY)
     Machine.objects.filter(pk=machine_id, state__in=alive).update(

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models.functions import Lower
+from django.db.models import Q
 
 from arrakis.accounts.models import User, Workspace
 from arrakis.clock import ClockTimestamp
@@ -24,7 +25,7 @@ from deploy.engines.base import Engine, GpuFacts, HostKind
 from deploy.models import Quote
 from deploy.plans import Plan
 from sizing import references
-from sizing.models import HubModel, SlugHistory
+from sizing.models import HubModel
 
 LONGEST_CONTEXT = 10_000_000
 
@@ -128,7 +129,8 @@ def offer_facts(priced: PricedOffer, count: int) -> dict[str, object]:
 
 def whole_cost(offer: Offer) -> Decimal:
     """What the provider charges us for all of it, USD per hour."""
-    return offer.gpu_count * offer.cost_per_gpu_hour
+    cost: Decimal = offer.gpu_count * offer.cost_per_gpu_hour
+    return cost
 
 
 def memory_of(offer: Offer) -> Decimal | None:
@@ -137,7 +139,8 @@ def memory_of(offer: Offer) -> Decimal | None:
         return None
     if offer.gpu.kind == Gpu.Kind.CPU:
         return Decimal(offer.ram) if offer.ram is not None else None
-    return offer.gpu_count * offer.gpu.memory_gb
+    memory: Decimal = offer.gpu_count * offer.gpu.memory_gb
+    return memory
 
 
 def known_model(text: str) -> HubModel:
@@ -150,11 +153,9 @@ def known_model(text: str) -> HubModel:
     reference = _reference(text)
     rows = HubModel.objects.order_by("-interest", "pk")
     if isinstance(reference, references.Repository):
-        found = rows.annotate(lower_id=Lower("repo_id")).filter(lower_id=reference.repo_id.lower()).first()
+        found = rows.filter(repo_id__iexact=reference.repo_id).first()
     else:
-        found = rows.filter(slug=reference.slug).first()
-        if found is None and (old := SlugHistory.objects.filter(slug=reference.slug).first()):
-            found = old.model
+        found = rows.filter(Q(slug=reference.slug) | Q(old_slugs__slug=reference.slug)).first()
     if found is None:
         can = list(rows.exclude(files=[]).values_list("repo_id", flat=True)[:5])
         raise NotFound("model_unknown", model=text.strip()[:120], can=", ".join(can))
@@ -216,7 +217,7 @@ def refuse_engine(engine: Engine, model: HubModel, gpu: Gpu, count: int) -> None
         facts = GpuFacts(gpu.name, count, reported, compute_capability=capability)
     refusal = engine.refusal(kind, facts, plans.model_facts(model.files))
     if refusal is not None:
-        raise BadRequest(refusal.code, engine=engine.name, **refusal.params)
+        raise BadRequest(refusal.code, engine=engine.name, **dict[str, Any](refusal.params))
 
 
 def _on_machine(wanted: _Wanted, offer: Offer) -> Plan:

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -140,7 +141,8 @@ def _apply(claim: Claim, work: Work, outcome: Outcome) -> float | None:
     except InsufficientBalance as error:
         with transaction.atomic():
             Deployment.objects.select_for_update().get(pk=work.deployment.pk)
-            return _fail(claim, work, Fail("balance_empty", "customer", error.params))
+            _fail(claim, work, Fail("balance_empty", "customer", error.params))
+            return None
 
 
 def _too_late(work: Work, stay: Stay) -> bool:
@@ -165,7 +167,8 @@ def _write(claim: Claim, work: Work, outcome: Outcome) -> float | None:
         return _stay(claim, work, outcome)
     if isinstance(outcome, NextOffer):
         return _next_offer(claim, work, outcome)
-    return _fail(claim, work, outcome)
+    _fail(claim, work, outcome)
+    return None
 
 
 def _move(claim: Claim, work: Work, move: Move) -> float | None:
@@ -230,7 +233,8 @@ def _next_offer(claim: Claim, work: Work, refused: NextOffer) -> float | None:
             claims.apply(claim, **_entered(State.RENTING))
             Deployment.objects.filter(pk=work.deployment.pk).update(state=State.RENTING)
             return 0
-    return _fail(claim, work, Fail(refused.code, "provider", refused.params))
+    _fail(claim, work, Fail(refused.code, "provider", refused.params))
+    return None
 
 
 def _fail(claim: Claim, work: Work, failure: Fail) -> None:
@@ -246,5 +250,5 @@ def _fail(claim: Claim, work: Work, failure: Fail) -> None:
     )
 
 
-def _event(work: Work, code: str, params: dict[str, object]) -> None:
+def _event(work: Work, code: str, params: dict[str, Any]) -> None:
     events.write(work.deployment, code, replica=work.replica, machine=work.machine, **params)

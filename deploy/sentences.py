@@ -240,6 +240,7 @@ REFUSALS: Final[dict[str, Row]] = {
 """What was asked for and cannot be: nothing was changed."""
 
 EVENTS: Final[dict[str, Row]] = {
+    "answer_garbled": Row(_("What the machine answers makes no sense.")),
     "balance_empty": Row(
         _("It was stopped because the balance does not cover the next minute."), _("Add credit and deploy it again.")
     ),
@@ -266,6 +267,7 @@ EVENTS: Final[dict[str, Row]] = {
         _("The engine is not on the machine, or does not start at all."),
         _("Deploy it again; if it happens again, tell us."),
     ),
+    "facts_garbled": Row(_("What the machine says of itself makes no sense.")),
     "fetch_crashed": Row(
         _("The download ended unexpectedly again and again."), _("Deploy it again; if it happens again, tell us.")
     ),

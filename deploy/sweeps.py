@@ -10,12 +10,12 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import connection, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from arrakis import clock
 from arrakis.clock import ClockTimestamp
@@ -67,10 +67,10 @@ def due() -> int:
     return len(replicas) + len(machines)
 
 
-def _hint(rows: object) -> list[UUID]:
-    pks = list(rows.order_by("due_at").values_list("pk", flat=True)[:BATCH])  # type: ignore[attr-defined]
+def _hint(rows: QuerySet[Any]) -> list[UUID]:
+    pks = list(rows.order_by("due_at").values_list("pk", flat=True)[:BATCH])
     until = ClockTimestamp() + timedelta(seconds=HINT_SECONDS)
-    rows.model._default_manager.filter(pk__in=pks).update(hinted_until=until)  # type: ignore[attr-defined]
+    rows.model._default_manager.filter(pk__in=pks).update(hinted_until=until)
     return pks
 
 

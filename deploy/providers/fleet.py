@@ -30,6 +30,8 @@ class FleetProvider(Provider):
     machine_answers = True
 
     def reserve(self, machine: Machine, offer: Offer) -> None:
+        if offer.fleet_host_id is None:
+            raise Refused("offer_gone")
         taken = FleetHost.objects.filter(pk=offer.fleet_host_id, state=FleetHost.State.READY, enabled=True).update(
             state=FleetHost.State.LEASED
         )
@@ -61,7 +63,7 @@ class FleetProvider(Provider):
         _clear(_host(machine), machine.label)
 
     def released(self, machine: Machine) -> None:
-        FleetHost.objects.filter(pk=machine.fleet_host_id, state=FleetHost.State.LEASED).update(
+        FleetHost.objects.filter(pk=_host(machine).pk, state=FleetHost.State.LEASED).update(
             state=FleetHost.State.READY
         )
         fleet_offers.refresh()

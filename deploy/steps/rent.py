@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
+
+from django.db.models import QuerySet
 
 from arrakis.clock import ClockTimestamp
 from catalog.models import Gpu
@@ -83,7 +86,7 @@ def booting(work: Work) -> Outcome:
         host_key = session.host_key
     failpoints.hit("booting", "after")
     rows = Machine.objects.filter(pk=work.rented.pk)
-    attempt = Attempt.objects.filter(pk=work.attempt.pk if work.attempt else None)
+    attempt = Attempt.objects.filter(machine=work.rented)
 
     def write() -> None:
         _update(rows, state=MachineState.READY, ready_at=ClockTimestamp(), host_key=host_key)
@@ -144,5 +147,5 @@ def _told(facts: MachineFacts) -> dict[str, object]:
     return {"os": facts.os[:60], "cpus": facts.cpu_count, "memory_bytes": facts.memory_bytes, "gpus": ", ".join(names)}
 
 
-def _update(rows: object, **values: object) -> None:
-    rows.update(**values)  # type: ignore[attr-defined]  # a queryset of any of our models
+def _update(rows: QuerySet[Any], **values: Any) -> None:
+    rows.update(**values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -222,7 +223,7 @@ class TestRequest:
             ({"frozen_reason": "chargeback"}, "workspace_frozen"),
         ],
     )
-    def test_limits_of_a_workspace(self, limits: dict[str, object], code: str) -> None:
+    def test_limits_of_a_workspace(self, limits: dict[str, Any], code: str) -> None:
         a_model()
         gpu, customer = a_gpu(), a_customer(**limits)
         a_cloud_offer(gpu)
