@@ -108,10 +108,6 @@ class Engine(ABC):
         """Why it cannot run there, or None. Codes: engine_needs_gpu, engine_needs_gguf, engine_needs_safetensors,
         engine_gpu_too_old (params: needs), engine_driver_too_old (params: needs, found)."""
 
-    @abstractmethod
-    def self_command(self, repo_id: str, *, tensor_parallel: int = 1, quantization: str | None = None) -> str:
-        """The command a person types to serve the model on their own machine, as model pages show it."""
-
     def ready(self, status_code: int, body: bytes) -> bool:
         """Whether an answer at `health_path` means that requests will be answered."""
         return status_code == 200
@@ -119,6 +115,21 @@ class Engine(ABC):
     def check_args(self, args: Sequence[str]) -> tuple[str, ...]:
         """A customer's arguments, split as a shell would, or BadArgument naming the one that is not allowed."""
         return check_args(args, self.allowed_args)
+
+
+def cuda_refusal(
+    host_kind: HostKind, gpu: GpuFacts | None, model: ModelFacts, *, capability: int, driver: int
+) -> Refusal | None:
+    """What engines that need CUDA and safetensors refuse: `capability` as 75 for 7.5, `driver` as its major number."""
+    if host_kind == "cpu" or gpu is None:
+        return Refusal("engine_needs_gpu")
+    if not model.has_safetensors:
+        return Refusal("engine_needs_safetensors")
+    if gpu.compute_capability is not None and gpu.compute_capability < capability:
+        return Refusal("engine_gpu_too_old", {"needs": f"{capability // 10}.{capability % 10}"})
+    if gpu.driver is not None and gpu.driver < driver:
+        return Refusal("engine_driver_too_old", {"needs": driver, "found": gpu.driver})
+    return None
 
 
 def check_args(args: Sequence[str], allowed: Mapping[str, int]) -> tuple[str, ...]:

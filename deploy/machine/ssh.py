@@ -113,7 +113,7 @@ def _open(runner: asyncio.Runner, target: Target, timeout: float) -> asyncssh.SS
 
 async def _connect(target: Target, timeout: float) -> asyncssh.SSHClientConnection:
     # Everything of the worker's own account is switched off: no agent, no config, no known_hosts, no default keys.
-    pinned = ([asyncssh.import_public_key(target.host_key)], [], []) if target.host_key else None
+    pinned: Any = ([asyncssh.import_public_key(target.host_key)], [], []) if target.host_key else None
     return await asyncssh.connect(
         target.host,
         target.port,
