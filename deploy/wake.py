@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from uuid import UUID
 
-from celery import current_app
 from django.db import transaction
 from kombu.exceptions import OperationalError
+
+from arrakis.celery import app
 
 logger = logging.getLogger(__name__)
 
@@ -24,6 +25,6 @@ def machine(pk: UUID) -> None:
 
 def _send(task: str, pk: UUID) -> None:
     try:
-        current_app.send_task(task, args=(str(pk),), retry=False)
+        app.send_task(task, args=(str(pk),), retry=False)
     except OperationalError:
         logger.warning("%s %s was not sent; the sweep will find it", task, pk)
