@@ -79,10 +79,11 @@ def die_with_parent(number: signal.Signals) -> Callable[[], None]:
     try:
         prctl = ctypes.CDLL(None, use_errno=True).prctl
     except (OSError, AttributeError):
-        return lambda: None
+        return lambda: None if signal.pthread_sigmask(signal.SIG_SETMASK, []) else None
     parent = os.getpid()
 
     def arrange() -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])  # what the keeper waits for, the child must not sleep through
         prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:  # it died in between
             os._exit(1)
