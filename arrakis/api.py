@@ -11,10 +11,10 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar, cast
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -37,6 +37,7 @@ from arrakis.accounts.models import ApiToken
 from arrakis.errors import ArrakisError, Forbidden
 
 log = logging.getLogger(__name__)
+F = TypeVar("F", bound=Callable[..., Any])
 _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{8,64}")
 
 
@@ -54,13 +55,15 @@ ERRORS: Final = dict.fromkeys((400, 401, 402, 403, 404, 405, 409, 415, 429, 500,
 
 def documented(
     answer: Any, *, status: int = 200, errors: tuple[int, ...] = (401, 403, 404, 429), many: bool = False, **more: Any
-) -> Any:
+) -> Callable[[F], F]:
     """`extend_schema` with this API's errors: `@documented(Serializer, status=201, errors=(400, 402, 409))`."""
     if many:
         answer, more = paged(answer), {"parameters": PAGE_PARAMETERS, **more}
-    return extend_schema(responses={status: answer, **{code: ERRORS[code] for code in errors}}, **more)
+    schema = extend_schema(responses={status: answer, **{code: ERRORS[code] for code in errors}}, **more)
+    return cast(Callable[[F], F], schema)
 
 
+@cache
 def paged(serializer: type[serializers.BaseSerializer[Any]]) -> Any:
     """What `WorkspaceView.page` answers with, for the OpenAPI document."""
     return inline_serializer(
@@ -251,7 +254,7 @@ class WorkspaceView(ApiView):
         if self.access.read_only:
             raise Forbidden("token_read_only")
 
-    def page(self, rows: models.QuerySet[Any], serializer: type[serializers.BaseSerializer[Any]]) -> Any:
+    def page(self, rows: models.QuerySet[Any], serializer: type[serializers.BaseSerializer[Any]]) -> Response:
         pages = Pages()
         shown = pages.paginate_queryset(rows, self.request, view=self)
         return pages.get_paginated_response(serializer(shown, many=True).data)

@@ -17,7 +17,7 @@ class SlugHistoryInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
 
 
 @admin.register(HubModel)
-class HubModelAdmin(AuditedModelAdmin, TabbedTranslationAdmin):  # type: ignore[misc]
+class HubModelAdmin(AuditedModelAdmin, TabbedTranslationAdmin):  # type: ignore[type-arg]
     list_display = ("repo_id", "name", "params_total", "stored_as", "licence", "released_on", "is_listed", "interest")
     list_editable = ("is_listed", "interest")
     list_filter = ("is_listed", "gated", "stored_as")

@@ -39,7 +39,7 @@ class SshKeyInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
 
 
 @admin.register(User)
-class UserAdmin(AuditedMixin, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc]
+class UserAdmin(AuditedMixin, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc, type-arg]
     form = UserChangeForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm

@@ -6,10 +6,12 @@ import hashlib
 from typing import Any, Final
 
 from django.contrib.auth.backends import ModelBackend
-from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.core.cache import cache
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest
+
+from arrakis.accounts.models import User
 
 WINDOW_SECONDS: Final = 15 * 60
 MOST_FOR_PAIR: Final = 8
@@ -19,9 +21,9 @@ MOST_FOR_ADDRESS: Final = 60
 
 
 class EmailBackend(ModelBackend):
-    def authenticate(
+    def authenticate(  # type: ignore[override]  # the framework calls it by these names
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
-    ) -> AbstractBaseUser | None:
+    ) -> User | None:
         """None for a wrong password, an unknown account and a suspended one alike; each costs one password hash.
 
         Raises PermissionDenied (which ends the sign-in, as a wrong password does) after too many wrong tries.
@@ -34,14 +36,14 @@ class EmailBackend(ModelBackend):
             _count_wrong(request, email)
         return user
 
-    def user_can_authenticate(self, user: AbstractBaseUser | None) -> bool:
+    def user_can_authenticate(self, user: User | AnonymousUser | None) -> bool:
         return super().user_can_authenticate(user) and getattr(user, "suspended_at", None) is None
 
 
 def too_many_tries(request: HttpRequest | None, email: str) -> bool:
     pair, address = _names(request, email)
     tried = cache.get_many([pair, address])
-    return tried.get(pair, 0) >= MOST_FOR_PAIR or tried.get(address, 0) >= MOST_FOR_ADDRESS
+    return bool(tried.get(pair, 0) >= MOST_FOR_PAIR or tried.get(address, 0) >= MOST_FOR_ADDRESS)
 
 
 def _count_wrong(request: HttpRequest | None, email: str) -> None:

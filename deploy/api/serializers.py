@@ -13,6 +13,7 @@ from rest_framework import serializers
 
 from arrakis.accounts.models import SshKey
 from arrakis.localize import plain
+from deploy import reasons
 from deploy.gateway import keys
 from deploy.gateway.models import EndpointKey
 from deploy.ledger.models import Entry
@@ -35,7 +36,9 @@ class QuoteRequest(serializers.Serializer[Any]):
     engine = serializers.CharField(max_length=20, help_text=_("llamacpp, vllm or sglang."))
     gpu = serializers.CharField(max_length=60, help_text=_("Key or name of a GPU, as /api/v1/gpus lists them."))
     count = serializers.IntegerField(min_value=1, max_value=64, default=1)
-    context = serializers.IntegerField(min_value=1, max_value=100_000_000, required=False, allow_null=True)
+    context = serializers.IntegerField(  # type: ignore[assignment]
+        min_value=1, max_value=100_000_000, required=False, allow_null=True
+    )
 
 
 class QuoteAnswer(serializers.ModelSerializer[Quote]):
@@ -45,7 +48,7 @@ class QuoteAnswer(serializers.ModelSerializer[Quote]):
     count = serializers.SerializerMethodField()
     provider = serializers.SerializerMethodField()
     region = serializers.SerializerMethodField()
-    context = serializers.SerializerMethodField()
+    context = serializers.SerializerMethodField()  # type: ignore[assignment]
     price_per_hour = Money()
     hold = Money()
 
@@ -125,9 +128,12 @@ class EventSerializer(serializers.Serializer[Event]):
     id = serializers.IntegerField()
     at = serializers.DateTimeField()
     code = serializers.CharField()
-    message = serializers.CharField(source="sentence")
+    message = serializers.SerializerMethodField(help_text=_("In the language of Accept-Language."))
     params = serializers.DictField()
     fault = serializers.CharField()
+
+    def get_message(self, event: Event) -> str:
+        return str(reasons.sentence(event.code, event.params))
 
 
 class KeyAnswer(serializers.ModelSerializer[EndpointKey]):
@@ -190,18 +196,8 @@ class LogsAnswer(serializers.Serializer[Any]):
     logs = serializers.CharField(help_text=_("The engine's last lines, as the machine sent them: untrusted text."))
 
 
-def endpoint() -> str:
-    """The base URL for OpenAI clients."""
-    return f"{settings.GATEWAY_URL}/v1"
-
-
-class ReasonSerializer(serializers.Serializer[Any]):
-    code = serializers.CharField()
-    message = serializers.CharField()
-
-
-class DeploymentAnswer(serializers.Serializer[Deployment]):
-    """Made from `presenter.View` by `deploy.api.deployments.answer`."""
+class DeploymentRow(serializers.Serializer[Any]):
+    """A deployment in a list; SSH and the timeline are of the one."""
 
     id = serializers.UUIDField()
     name = serializers.CharField()
@@ -211,11 +207,10 @@ class DeploymentAnswer(serializers.Serializer[Deployment]):
     reason_code = serializers.CharField(allow_blank=True)
     fault = serializers.CharField(allow_blank=True)
     endpoint = serializers.URLField()
-    model = serializers.CharField()
+    model = serializers.CharField(help_text=_("The name to send as model; default means the same."))
     engine = serializers.CharField()
     gpu = serializers.CharField()
     count = serializers.IntegerField()
-    ssh = SshSerializer(allow_null=True)
     price_per_hour = Money()
     cost = Money()
     requested_at = serializers.DateTimeField()
@@ -223,5 +218,23 @@ class DeploymentAnswer(serializers.Serializer[Deployment]):
     ended_at = serializers.DateTimeField(allow_null=True)
 
 
-class DeploymentDetail(DeploymentAnswer):
+class DeploymentAnswer(DeploymentRow):
+    ssh = SshSerializer(allow_null=True, help_text=_("Once your keys are let in; null before."))
     timeline = StageSerializer(many=True)
+
+
+def row(deployment: Deployment, cost: Decimal) -> dict[str, Any]:
+    """What DeploymentRow shows, from what a list has at hand."""
+    facts = deployment.quote.offer_facts
+    said = reasons.sentence(deployment.reason_code, deployment.reason_params) if deployment.reason_code else ""
+    kept = ("id", "name", "state", "desired", "reason_code", "fault", "engine", "price_per_hour")
+    times = ("requested_at", "first_served_at", "ended_at")
+    return {
+        **{name: getattr(deployment, name) for name in (*kept, *times)},
+        "reason": str(said),
+        "endpoint": f"{settings.GATEWAY_URL}/v1",
+        "model": deployment.served_name,
+        "gpu": str(facts.get("gpu_name", "")),
+        "count": int(facts.get("gpu_count", 1)),
+        "cost": cost,
+    }

@@ -34,11 +34,14 @@ class ChoiceForm(forms.Form):
     engine = forms.CharField(max_length=20)
     machine = forms.RegexField(r"^[a-z0-9-]{1,40}:[0-9]{1,2}$", error_messages={"invalid": _("Choose a machine.")})
     context = forms.IntegerField(label=_("Context, tokens"), min_value=1, max_value=10_000_000, required=False)
-    shown_price = forms.CharField(max_length=30, required=False)
 
     def gpu(self) -> tuple[str, int]:
         key, _colon, count = self.cleaned_data["machine"].partition(":")
         return key, int(count)
+
+    def shown_price(self) -> str:
+        """What the page said the chosen machine costs."""
+        return str(self.data.get(f"price:{self.cleaned_data['machine']}", ""))
 
 
 class AcceptForm(forms.Form):

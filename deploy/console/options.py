@@ -72,8 +72,17 @@ def choices(
     engines = [EngineChoice(key, ENGINES[key].name, why, key == chosen) for key, why in refusals.items()]
     shown = ENGINES.get(chosen) or ENGINES.get(engine) or next(iter(ENGINES.values()))
     plan = _plan(model, shown, context)
-    machines = [_machine(model, shown, plan, priced, workspace, available) for priced in offers]
+    purse = _Purse(available, metering.running_rate(workspace))
+    machines = [_machine(model, shown, plan, priced, purse) for priced in offers]
     return Choices(engines, _with_chosen(machines, machine), chosen, plan)
+
+
+@dataclass(frozen=True)
+class _Purse:
+    """What there is, and what runs already takes of it per hour; USD."""
+
+    available: Decimal
+    rate: Decimal
 
 
 def _kinds(offers: Iterable[PricedOffer]) -> list[PricedOffer]:
@@ -128,9 +137,7 @@ def _plan(model: HubModel, engine: Engine, context: int | None) -> Plan:
     )
 
 
-def _machine(
-    model: HubModel, engine: Engine, plan: Plan, priced: PricedOffer, workspace: Workspace, available: Decimal
-) -> MachineChoice:
+def _machine(model: HubModel, engine: Engine, plan: Plan, priced: PricedOffer, purse: _Purse) -> MachineChoice:
     offer, there = priced.offer, quotes.memory_of(priced.offer)
     refusal = _refusal(engine, model, priced)
     if refusal is None and there is not None and not plan.fits(there):
@@ -147,8 +154,8 @@ def _machine(
         region=offer.region,
         price_per_hour=price,
         hold=hold,
-        hours_left=metering.hours_left(workspace, price),
-        missing=max(hold - available, Decimal(0)),
+        hours_left=purse.available / (price + purse.rate),
+        missing=max(hold - purse.available, Decimal(0)),
         ready_seconds=plans.ready_seconds(plan, engine=engine.key, adaptor=offer.provider.adaptor, mbit=offer.net_down),
         needed_gb=Decimal(plan.memory_gb),
         there_gb=there,

@@ -52,7 +52,7 @@ def deploy(request: ConsoleRequest) -> HttpResponse:
     if request.method == "POST":
         request.access.require(Permission.DEPLOY)
         if form.is_valid() and (quote := _quoted(request, form)):
-            shown = form.cleaned_data["shown_price"]
+            shown = form.shown_price()
             was = f"?{urlencode({'was': shown})}" if _differs(shown, quote.price_per_hour) else ""
             return redirect(reverse("console:quote", args=[quote.pk]) + was)
     balance = ledger.balance(request.access.workspace.pk)
@@ -198,9 +198,11 @@ def _differs(shown: str, price: Decimal) -> bool:
     return was is not None and was != price
 
 
-def _memory(held: Quote) -> dict[str, Decimal | int] | None:
+def _memory(held: Quote) -> dict[str, Decimal | int | None] | None:
+    """GB needed and there; what a machine has is not always known before it is looked at."""
     needed, there = held.plan.get("memory_gb"), held.plan.get("memory_there_gb")
-    if not needed or not there:
+    if not needed:
         return None
-    needed_gb, there_gb = Decimal(needed), Decimal(there)
-    return {"needed": needed_gb, "there": there_gb, "percent": min(100, int(100 * needed_gb / there_gb))}
+    needed_gb, there_gb = Decimal(needed), Decimal(there) if there else None
+    percent = min(100, int(100 * needed_gb / there_gb)) if there_gb else 0
+    return {"needed": needed_gb, "there": there_gb, "percent": percent}

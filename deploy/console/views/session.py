@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import login, logout
@@ -71,7 +73,7 @@ def sign_up(request: HttpRequest) -> HttpResponse:
 @require_GET
 def corner(request: HttpRequest) -> HttpResponse:
     """The account corner of public pages, which read no session themselves."""
-    context = {"access": None, "balance": None, "may_sign_up": settings.SIGN_UP_OPEN}
+    context: dict[str, Any] = {"access": None, "balance": None, "may_sign_up": settings.SIGN_UP_OPEN}
     if request.user.is_authenticated:
         try:
             access = access_of(request)
