@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
-from uuid import UUID
 
 from deploy.gateway.errors import Refused
 from deploy.gateway.routes import Key
@@ -20,8 +19,8 @@ class Admission:
     def __init__(self) -> None:
         self.total = 0
         self.bytes = 0
-        self._keys: Counter[UUID] = Counter()
-        self._deployments: Counter[UUID] = Counter()
+        self._keys: Counter[str] = Counter()
+        self._deployments: Counter[str] = Counter()
 
     @contextmanager
     def key(self, key: Key) -> Iterator[None]:
@@ -56,7 +55,7 @@ class Admission:
             self.bytes -= taken
 
     @contextmanager
-    def deployment(self, deployment: UUID) -> Iterator[None]:
+    def deployment(self, deployment: str) -> Iterator[None]:
         """A place at that deployment. Refused: overloaded."""
         if self._deployments[deployment] >= DEPLOYMENT_MOST:
             raise Refused("overloaded")
@@ -67,7 +66,7 @@ class Admission:
             _down(self._deployments, deployment)
 
 
-def _down(counter: Counter[UUID], which: UUID) -> None:
+def _down(counter: Counter[str], which: str) -> None:
     counter[which] -= 1
     if counter[which] <= 0:
         del counter[which]

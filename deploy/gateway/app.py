@@ -47,6 +47,7 @@ ENDPOINTS: Final = frozenset(
 )
 """What is passed to engines; all take JSON by POST. Whatever else an engine serves stays on its machine."""
 ENDS_WITH_DONE: Final = frozenset({"/chat/completions", "/completions"})
+BODY_SECONDS: Final = 120
 ANSWER_SECONDS: Final = 3_600
 
 
@@ -179,19 +180,31 @@ def _describe(route: Route, aliases: list[str]) -> dict[str, Any]:
 
 
 async def _ask(core: Core, exchange: Exchange, key: Key, workspace: Workspace, path: str) -> None:
-    """Read the request, choose the deployment, and count what came of it."""
-    with core.admission.body() as take:
-        question = asked.parse(await exchange.body(take))
-        route = workspace.choose(key, question.model)
-        tail, failed = Tail(), True
-        try:
-            route.check()
-            with core.admission.deployment(route.deployment):
-                await _forward(core, exchange, route, path, question.named(route.served_name), tail)
-            failed = False
-        finally:
-            failed = failed and not exchange.gone
-            core.counts.add(key.id, route.deployment, tokens_in(tail.bytes()), failed=failed)
+    """Read the request and choose the deployment, all within one deadline that is moved on between the two."""
+    late = "request_timeout"
+    try:
+        async with asyncio.timeout(BODY_SECONDS) as deadline:
+            with core.admission.body() as take:
+                question = asked.parse(await exchange.body(take))
+                late = "engine_timeout"
+                deadline.reschedule(asyncio.get_running_loop().time() + ANSWER_SECONDS)
+                route = workspace.choose(key, question.model)
+                await _counted(core, exchange, key, route, path, question)
+    except TimeoutError as error:
+        raise Refused(late) from error
+
+
+async def _counted(core: Core, exchange: Exchange, key: Key, route: Route, path: str, question: asked.Asked) -> None:
+    """Ask the deployment, and count it however it ends."""
+    tail, failed = Tail(), True
+    try:
+        route.check()
+        with core.admission.deployment(route.deployment):
+            await _forward(core, exchange, route, path, question.named(route.served_name), tail)
+        failed = False
+    finally:
+        failed = failed and not exchange.gone
+        core.counts.add(key.id, route.deployment, tokens_in(tail.bytes()), failed=failed)
 
 
 async def _forward(core: Core, exchange: Exchange, route: Route, path: str, body: bytes, tail: Tail) -> None:
@@ -202,14 +215,11 @@ async def _forward(core: Core, exchange: Exchange, route: Route, path: str, body
     exchange.watch(task.cancel)
     core.exchanges[exchange] = task.cancel
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            response = await core.upstreams.ask(route, f"{PREFIX}{path}", body, exchange.id)
-            try:
-                await relay(exchange, response, tail, model=route.repo_id, done=path in ENDS_WITH_DONE)
-            finally:
-                core.upstreams.done(route, response)
-    except TimeoutError as error:
-        raise Refused("engine_timeout") from error
+        response = await core.upstreams.ask(route, f"{PREFIX}{path}", body, exchange.id)
+        try:
+            await relay(exchange, response, tail, model=route.repo_id, done=path in ENDS_WITH_DONE)
+        finally:
+            core.upstreams.done(route, response)
     finally:
         del core.exchanges[exchange]
 

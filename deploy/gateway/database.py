@@ -7,28 +7,27 @@ import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
-from uuid import UUID
 
 from deploy.asyncdb import Database
 from deploy.gateway.routes import Key, Network, Route, Workspace
 
 CHANNEL: Final = "gateway"
 """On which the triggers of migration 0002 tell what changed."""
-AT_ONCE: Final = 512
+AT_ONCE: Final = 1_024
 """Requests at once with one key, where its own limits do not say."""
 NOWHERE: Final = ipaddress.ip_network("255.255.255.255/32")
 
 KEYS: Final = """
-SELECT k.sha256, k.id, k.workspace_id, k.enabled, k.revoked_at IS NOT NULL,
+SELECT k.sha256, k.id::text, k.workspace_id::text, k.enabled, k.revoked_at IS NOT NULL,
        extract(epoch FROM least(k.expires_at, k.valid_until))::float8, k.cidrs, k.limits,
        coalesce(bool_or(g.id IS NOT NULL AND g.deployment_id IS NULL), false),
-       array_remove(array_agg(g.deployment_id), NULL)
+       array_remove(array_agg(g.deployment_id::text), NULL)
 FROM gateway_endpointkey k LEFT JOIN gateway_keygrant g ON g.key_id = k.id
 WHERE k.sha256 = ANY(%s) GROUP BY k.id
 """
 WORKSPACES: Final = """
-SELECT w.id, w.frozen_reason <> '', d.id, d.repo_id, d.served_name, d.state, d.desired, d.reason_code,
-       extract(epoch FROM d.requested_at)::bigint, m.id
+SELECT w.id::text, w.frozen_reason <> '', d.id::text, d.repo_id, d.served_name, d.state, d.desired, d.reason_code,
+       extract(epoch FROM d.requested_at)::bigint, m.id::text
 FROM accounts_workspace w
 LEFT JOIN LATERAL (
   SELECT * FROM deploy_deployment WHERE workspace_id = w.id
@@ -40,7 +39,7 @@ LEFT JOIN LATERAL (
   WHERE r.deployment_id = d.id AND m.state IN ('created', 'ready')
   ORDER BY r.generation DESC, r.ordinal, a.n DESC LIMIT 1
 ) m ON true
-WHERE w.id = ANY(%s)
+WHERE w.id = ANY(%s::uuid[])
 """
 
 
@@ -49,10 +48,10 @@ async def load_keys(database: Database, hashes: Sequence[str]) -> dict[str, Key]
     return {row[0]: _key(row) for row in await database.fetch(KEYS, [list(hashes)])}
 
 
-async def load_workspaces(database: Database, ids: Sequence[UUID]) -> dict[UUID, Workspace]:
+async def load_workspaces(database: Database, ids: Sequence[str]) -> dict[str, Workspace]:
     """The workspaces with these ids and what they deploy."""
-    routes: dict[UUID, list[Route]] = {}
-    frozen: dict[UUID, bool] = {}
+    routes: dict[str, list[Route]] = {}
+    frozen: dict[str, bool] = {}
     for row in await database.fetch(WORKSPACES, [list(ids)]):
         frozen[row[0]] = row[1]
         routes.setdefault(row[0], []).extend([_route(row)] if row[2] else [])
@@ -102,11 +101,11 @@ ON CONFLICT (key_id, deployment_id, hour) DO UPDATE SET
 """
 
 
-async def add_usage(database: Database, counts: Sequence[tuple[UUID, UUID, datetime, Sequence[int]]]) -> None:
+async def add_usage(database: Database, counts: Sequence[tuple[str, str, datetime, Sequence[int]]]) -> None:
     """Add (key, deployment, hour, (requests, errors, prompt tokens, completion tokens)) to what is there."""
     rows = [
         dict(zip(("requests", "errors", "prompt", "completion"), numbers, strict=True))
-        | {"key": str(key), "deployment": str(deployment), "hour": hour.isoformat()}
+        | {"key": key, "deployment": deployment, "hour": hour.isoformat()}
         for key, deployment, hour, numbers in counts
     ]
     await database.fetch(COUNT, [json.dumps(rows)])

@@ -11,10 +11,9 @@ import asyncio
 import logging
 import random
 import time
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import Final
-from uuid import UUID
 
 from deploy.asyncdb import LISTENING, OUTAGE, Database, listen
 from deploy.gateway.cache import Cache
@@ -33,7 +32,7 @@ RECONNECT_SECONDS: Final = (0.2, 1.0)
 class Directory:
     def __init__(self, database: Database) -> None:
         self.keys: Cache[str, Key] = Cache(partial(load_keys, database), KEYS_MOST)
-        self.workspaces: Cache[UUID, Workspace] = Cache(partial(load_workspaces, database), WORKSPACES_MOST)
+        self.workspaces: Cache[str, Workspace] = Cache(partial(load_workspaces, database), WORKSPACES_MOST)
 
     async def key(self, sha256: str) -> Key:
         """Refused: invalid_api_key, or try_later where that cannot be known."""
@@ -42,7 +41,7 @@ class Directory:
             raise Refused("invalid_api_key")
         return key
 
-    async def workspace(self, id_: UUID) -> Workspace:
+    async def workspace(self, id_: str) -> Workspace:
         """What that workspace deploys."""
         workspace = self.workspaces.peek(id_) or await self.workspaces.get(id_)
         if workspace is None:
@@ -81,5 +80,4 @@ class Directory:
         if what == "key":
             self.keys.changed(which)
         elif what == "workspace":
-            with suppress(ValueError):
-                self.workspaces.changed(UUID(which))
+            self.workspaces.changed(which)

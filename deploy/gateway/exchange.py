@@ -24,7 +24,6 @@ Send = Callable[[Message], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 BODY_MOST_BYTES: Final = 32 * 1024 * 1024
-BODY_SECONDS: Final = 120
 JSON: Final = b"application/json"
 EVENTS: Final = b"text/event-stream; charset=utf-8"
 GUARDS: Final[tuple[Header, ...]] = (
@@ -81,20 +80,13 @@ class Exchange:
     async def body(self, take: Callable[[int], None]) -> bytes:
         """The whole body; `take` is asked for room as it arrives.
 
-        Refused: body_too_large, unsupported_encoding, request_timeout, and what `take` raises; or Disconnected.
+        Refused: body_too_large, unsupported_encoding, and what `take` raises; or Disconnected.
         """
         if self.headers.get(b"content-encoding", b"identity").strip().lower() != b"identity":
             raise Refused("unsupported_encoding")
         declared = self.headers.get(b"content-length", b"0")
         if not declared.isdigit() or len(declared) > 18 or int(declared) > BODY_MOST_BYTES:
             raise Refused("body_too_large", most_mib=BODY_MOST_BYTES // 2**20)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await self._whole(take)
-        except TimeoutError as error:
-            raise Refused("request_timeout") from error
-
-    async def _whole(self, take: Callable[[int], None]) -> bytes:
         parts = bytearray()
         while True:
             message = await self._message()

@@ -1,4 +1,7 @@
-"""What a key opens, and which deployment answers a request. Pure: no Django, no network."""
+"""What a key opens, and which deployment answers a request. Pure: no Django, no network.
+
+Ids are text here: a UUID is hashed by Python code, and each request looks several of them up.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import ipaddress
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
-from uuid import UUID
 
 from deploy.gateway.errors import Refused, shorten
 
@@ -22,14 +24,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 class Key:
     """An endpoint key. Times are seconds since 1970; `grants` None opens all of the workspace."""
 
-    id: UUID
-    workspace: UUID
+    id: str
+    workspace: str
     enabled: bool
     revoked: bool
     expires_at: float | None
     networks: tuple[Network, ...]
     at_once: int
-    grants: frozenset[UUID] | None
+    grants: frozenset[str] | None
 
     def check(self, now: float, address: str | None) -> None:
         """Refused where the key is no longer good, or is not used from where it may be."""
@@ -50,13 +52,13 @@ class Key:
 class Route:
     """One deployment, and the machine that serves it now (None where none does)."""
 
-    deployment: UUID
+    deployment: str
     repo_id: str
     served_name: str
     state: str
     reason_code: str
     created: int
-    machine: UUID | None
+    machine: str | None
 
     def names(self) -> set[str]:
         return {self.repo_id.casefold(), self.served_name.casefold()}
@@ -81,13 +83,13 @@ class Route:
 class Workspace:
     """The deployments of a workspace: all that live, and the newest of those that ended."""
 
-    id: UUID
+    id: str
     frozen: bool
     routes: tuple[Route, ...]
     named: dict[str, tuple[Route, ...]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, workspace: UUID, frozen: bool, routes: Iterable[Route]) -> Workspace:
+    def of(cls, workspace: str, frozen: bool, routes: Iterable[Route]) -> Workspace:
         ranked = tuple(sorted(routes, key=Route.rank))
         named: dict[str, tuple[Route, ...]] = {}
         for route in ranked:

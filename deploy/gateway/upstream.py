@@ -14,7 +14,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
-from uuid import UUID
 
 import aiohttp
 from yarl import URL
@@ -48,7 +47,7 @@ class Line:
 
 class Upstreams:
     def __init__(self) -> None:
-        self._lines: dict[UUID, Line] = {}
+        self._lines: dict[str, Line] = {}
 
     async def ask(self, route: Route, path: str, body: bytes, request_id: str) -> aiohttp.ClientResponse:
         """The head of the engine's answer. The caller reads it and calls `done`.
@@ -84,7 +83,7 @@ class Upstreams:
         for line in lines.values():
             await line.session.close()
 
-    def _line(self, machine: UUID) -> Line:
+    def _line(self, machine: str) -> Line:
         line = self._lines.get(machine)
         if line is None:
             line = self._lines[machine] = Line(_session(machine))
@@ -101,10 +100,9 @@ class Upstreams:
         for last in (False, True):
             data = io.BytesIO(body) if len(body) > BIG_BODY_BYTES else body
             try:
-                async with asyncio.timeout(SILENCE_SECONDS + CONNECT_SECONDS):
-                    return await line.session.post(
-                        ORIGIN.with_path(path), data=data, headers=headers, allow_redirects=False
-                    )
+                return await line.session.post(
+                    ORIGIN.with_path(path), data=data, headers=headers, allow_redirects=False
+                )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, TimeoutError) as error:
                 # A kept connection may have been closed just as it was taken: then, and at once, once more.
                 if last or not _worn(error) or time.monotonic() - began > RETRY_WITHIN_SECONDS:
@@ -115,7 +113,7 @@ class Upstreams:
         raise AssertionError("unreachable")
 
 
-def _session(machine: UUID) -> aiohttp.ClientSession:
+def _session(machine: str) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.UnixConnector(str(socket_path(machine)), limit=0, keepalive_timeout=KEEPALIVE_SECONDS),
         cookie_jar=aiohttp.DummyCookieJar(),

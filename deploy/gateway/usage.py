@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
-from uuid import UUID
 
 from deploy.asyncdb import OUTAGE, Database
 from deploy.gateway.database import add_usage
@@ -86,9 +85,9 @@ class Counts:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._rows: dict[tuple[UUID, UUID, int], list[int]] = {}
+        self._rows: dict[tuple[str, str, int], list[int]] = {}
 
-    def add(self, key: UUID, deployment: UUID, tokens: Tokens, *, failed: bool) -> None:
+    def add(self, key: str, deployment: str, tokens: Tokens, *, failed: bool) -> None:
         self._merge((key, deployment, int(time.time() // 3600)), (1, int(failed), tokens.prompt, tokens.completion))
 
     async def flush(self) -> None:
@@ -106,7 +105,7 @@ class Counts:
             for which, row in rows.items():
                 self._merge(which, row)
 
-    def _merge(self, which: tuple[UUID, UUID, int], numbers: Iterable[int]) -> None:
+    def _merge(self, which: tuple[str, str, int], numbers: Iterable[int]) -> None:
         row = self._rows.get(which)
         if row is not None:
             row[:] = [a + b for a, b in zip(row, numbers, strict=True)]

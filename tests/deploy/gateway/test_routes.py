@@ -17,17 +17,17 @@ from deploy.gateway.usage import Tail, Tokens, tokens_in
 
 def a_key(*grants: Route) -> Key:
     opens = frozenset(route.deployment for route in grants) or None
-    return Key(uuid4(), uuid4(), True, False, None, (), 1, opens)
+    return Key(str(uuid4()), str(uuid4()), True, False, None, (), 1, opens)
 
 
 def a_route(repo_id: str = "o/m", state: str = "running", created: int = 1) -> Route:
-    return Route(uuid4(), repo_id, repo_id, state, "", created, uuid4())
+    return Route(str(uuid4()), repo_id, repo_id, state, "", created, str(uuid4()))
 
 
 def test_default_is_the_newest_that_serves() -> None:
     old, new = a_route("o/old", created=1), a_route("o/new", created=2)
     starting, ended = a_route("o/starting", "loading", 3), a_route("o/ended", "stopped", 4)
-    workspace = Workspace.of(uuid4(), False, [ended, old, starting, new])
+    workspace = Workspace.of(str(uuid4()), False, [ended, old, starting, new])
     assert workspace.choose(a_key(), None) is new
     assert workspace.choose(a_key(), "Default") is new
     assert workspace.choose(a_key(starting, ended), "default") is starting
@@ -36,13 +36,13 @@ def test_default_is_the_newest_that_serves() -> None:
 
 def test_of_two_with_one_name_the_one_that_serves() -> None:
     stopped, running = a_route(state="stopped", created=9), a_route(state="running", created=1)
-    workspace = Workspace.of(uuid4(), False, [stopped, running])
+    workspace = Workspace.of(str(uuid4()), False, [stopped, running])
     assert workspace.choose(a_key(), "O/M") is running
     assert len(list(workspace.models(a_key()))) == 1
 
 
 def test_a_key_that_opens_nothing() -> None:
-    workspace = Workspace.of(uuid4(), False, [a_route()])
+    workspace = Workspace.of(str(uuid4()), False, [a_route()])
     with pytest.raises(Refused) as caught:
         workspace.choose(a_key(a_route("o/other")), "o/m")
     assert caught.value.code == "no_model" and b"model_not_found" in caught.value.body()
