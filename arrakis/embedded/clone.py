@@ -19,6 +19,8 @@ from arrakis.embedded.files import locked, read_json, write_private
 
 THIS_CLONE = Path(__file__).resolve().parents[2]
 
+_HOMES = (Path("/var/lib/arrakis-services"), Path("/var/tmp/arrakis-services"))  # noqa: S108  (checked to be root's own)
+
 # Users that exist only as numbers: the range that systemd hands out for services and nobody else uses.
 _UIDS = range(61_184, 65_520)
 
@@ -101,11 +103,11 @@ def data_home(root: Path) -> Path:
         if places.get("home") and home.is_dir() and home.stat().st_uid == 0:
             return home
         name = sha256(os.fsencode(root) + clone_secrets(root).secret_key.encode()).hexdigest()[:12]
-        for parent in (Path("/var/lib/arrakis"), Path("/var/tmp/arrakis"), Path("/tmp/arrakis")):  # noqa: S108
+        for parent in _HOMES:
             if _made_reachable(parent) and _made_reachable(parent / name):
                 places["home"] = str(parent / name)
                 return parent / name
-    raise EmbeddedError("Neither /var/lib, /var/tmp nor /tmp can hold the services' data; one must be writable.")
+    raise EmbeddedError("Neither /var/lib nor /var/tmp can hold the services' data; one must be writable.")
 
 
 def reachable_by_others(path: Path) -> bool:

@@ -44,9 +44,9 @@ def ensure(
     deadline = time.monotonic() + _READY_SECONDS
     while time.monotonic() < deadline:
         if is_locked(folder / "lock"):
-            wait_until(lambda: (folder / "state.json").exists() or not is_locked(folder / "lock"), 30)
-            if state := read_json(folder / "state.json"):
-                return Services(state["database_url"], state["redis_url"])
+            wait_until(lambda: _running(folder) is not None or not is_locked(folder / "lock"), 30)
+            if services := _running(folder):
+                return services
         else:
             _start_keeper(root, instance, durable, idle_seconds)
             wait_until(lambda: is_locked(folder / "lock") or (folder / "failure").exists(), 10)
@@ -75,8 +75,7 @@ def stop(*, instance: str = "main", root: Path | None = None) -> bool:
 def status(*, instance: str = "main", root: Path | None = None) -> Services | None:
     """The running services, or None. Starts nothing, and does not keep them."""
     folder = _folder(root or clone.THIS_CLONE, instance)
-    state = read_json(folder / "state.json") if is_locked(folder / "lock") else {}
-    return Services(state["database_url"], state["redis_url"]) if state else None
+    return _running(folder) if is_locked(folder / "lock") else None
 
 
 def reset(*, instance: str = "main", root: Path | None = None) -> None:
@@ -95,6 +94,14 @@ def _folder(root: Path, instance: str) -> Path:
     if not re.fullmatch(r"[a-z0-9-]{1,24}", instance):
         raise EmbeddedError(f"{instance!r} is no name for an instance: lower case, digits and - only.")
     return clone.private_folder(root) / instance
+
+
+def _running(folder: Path) -> Services | None:
+    """What the keeper published; a killed keeper's word is still there, and worth nothing."""
+    state = read_json(folder / "state.json")
+    if not state or not runs(state["keeper"], "arrakis.embedded"):
+        return None
+    return Services(state["database_url"], state["redis_url"])
 
 
 def _hold(folder: Path) -> None:

@@ -76,15 +76,12 @@ def die_with_parent(number: signal.Signals) -> Callable[[], None]:
 
     subprocess changes the user before it calls this; the other order would clear the setting again.
     """
-    try:
-        prctl = ctypes.CDLL(None, use_errno=True).prctl
-    except (OSError, AttributeError):
-        return lambda: None if signal.pthread_sigmask(signal.SIG_SETMASK, []) else None
-    parent = os.getpid()
+    library, parent = ctypes.CDLL(None), os.getpid()
 
     def arrange() -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])  # what the keeper waits for, the child must not sleep through
-        prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
+        if hasattr(library, "prctl"):
+            library.prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
         if os.getppid() != parent:  # it died in between
             os._exit(1)
 
