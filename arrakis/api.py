@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType
-from typing import Any, ClassVar, Final, TypeVar, cast
+from typing import Any, ClassVar, Final, TypeVar
 
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
@@ -59,8 +59,8 @@ def documented(
     """`extend_schema` with this API's errors: `@documented(Serializer, status=201, errors=(400, 402, 409))`."""
     if many:
         answer, more = paged(answer), {"parameters": PAGE_PARAMETERS, **more}
-    schema = extend_schema(responses={status: answer, **{code: ERRORS[code] for code in errors}}, **more)
-    return cast(Callable[[F], F], schema)
+    schema: Callable[[F], F] = extend_schema(responses={status: answer, **{code: ERRORS[code] for code in errors}}, **more)
+    return schema
 
 
 @cache

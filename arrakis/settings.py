@@ -281,7 +281,30 @@ LEASE_SECONDS = env.integer("LEASE_SECONDS", 30, low=1, high=600)
 ORPHAN_GRACE_SECONDS = env.integer("ORPHAN_GRACE_SECONDS", 600, low=0, high=86_400)
 """How long a label of ours that no machine row has is left alone, after it was first seen at a provider."""
 
-UNFOLD = {"SITE_TITLE": _("Arrakis staff"), "SITE_HEADER": SITE_NAME, "SHOW_HISTORY": True, "SHOW_VIEW_ON_SITE": False}
+UNFOLD = {
+    "SITE_TITLE": _("Arrakis staff"),
+    "SITE_HEADER": SITE_NAME,
+    "SITE_URL": "/",
+    "SHOW_HISTORY": True,
+    "SHOW_VIEW_ON_SITE": False,
+    # The accent of the pages (arrakis/static/css/tokens.css), light to dark.
+    "COLORS": {
+        "primary": {
+            "50": "#fdf5ef",
+            "100": "#fae6d8",
+            "200": "#f4caae",
+            "300": "#edab80",
+            "400": "#f08a4b",
+            "500": "#d9661f",
+            "600": "#b4480f",
+            "700": "#943a0d",
+            "800": "#772f0e",
+            "900": "#61280f",
+            "950": "#351305",
+        },
+    },
+    "SIDEBAR": {"show_search": True, "navigation": "arrakis.staff.navigation"},
+}
 
 LOGGING = {
     "version": 1,

@@ -21,7 +21,7 @@ MOST_FOR_ADDRESS: Final = 60
 
 
 class EmailBackend(ModelBackend):
-    def authenticate(  # type: ignore[override]  # the framework calls it by these names
+    def authenticate(
         self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **kwargs: Any
     ) -> User | None:
         """None for a wrong password, an unknown account and a suspended one alike; each costs one password hash.
