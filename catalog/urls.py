@@ -1,8 +1,10 @@
-"""Addresses of catalog."""
+"""Addresses of what can be rented."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+
+from catalog import pages
 
 app_name = "catalog"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [path("gpus/", pages.gpus, name="gpus")]
