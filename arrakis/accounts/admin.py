@@ -35,7 +35,7 @@ class UserCreationForm(BaseUserCreationForm):  # type: ignore[type-arg]
 class SshKeyInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
     model = SshKey
     extra = 0
-    fields = ("name", "fingerprint", "created_at")
+    fields = readonly_fields = ("name", "fingerprint", "created_at")
 
 
 @admin.register(User)
