@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import get_language_from_request
 
@@ -34,4 +35,5 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    return render(request, "500.html", status=500)
+    """Without the request's context, so that nothing of it, session and database included, can fail again."""
+    return HttpResponse(render_to_string("500.html"), status=500)
