@@ -195,7 +195,7 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / ".arrakis" / "static"
+STATIC_ROOT = Path(env.text("STATIC_ROOT", str(BASE_DIR / ".arrakis" / "static")))
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
