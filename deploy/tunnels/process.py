@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import queue
 import signal
+import threading
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final
 from uuid import UUID
 
@@ -22,6 +25,7 @@ from deploy.tunnels.wanted import Shard
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS: Final = 1.5
+HINTS_MOST: Final = 10_000
 
 
 def main(shard: Shard) -> None:
@@ -43,7 +47,7 @@ async def serve(shard: Shard, stopped: asyncio.Event) -> None:
     if not await _unless(stopped, lock.take()):
         return
     database, reports_database = Database("arrakis-tunnels"), Database("arrakis-tunnels-states")
-    reports = Reports(reports_database, hint)
+    reports = Reports(reports_database, Hints().put)
     work = (lock.keep(), Keeper(shard, database, reports).run(), reports.run())
     tasks = [asyncio.create_task(one) for one in (*work, stopped.wait())]
     logger.info("tunnels of shard %s/%s are served", shard.index, shard.count)
@@ -70,9 +74,25 @@ async def _unless(stopped: asyncio.Event, work: Coroutine[Any, Any, None]) -> bo
     return True
 
 
+class Hints:
+    """Sent by a thread of its own: a broker that hangs holds up neither the states nor the end of the process."""
+
+    def __init__(self) -> None:
+        self._queue: queue.Queue[UUID] = queue.Queue(HINTS_MOST)
+        threading.Thread(target=self._send, name="hints", daemon=True).start()
+
+    def put(self, replica: UUID) -> None:
+        with suppress(queue.Full):
+            self._queue.put_nowait(replica)
+
+    def _send(self) -> None:
+        while True:
+            hint(self._queue.get())
+
+
 def hint(replica: UUID) -> None:
     """Tell the workers that a replica is due. Blocks; lost messages are found by the sweep."""
     try:
         celery.send_task("deploy.tasks.advance", args=(str(replica),), retry=False)
-    except OperationalError:
+    except (OperationalError, OSError):
         logger.warning("a hint for %s was not sent; the sweep will find it", replica)

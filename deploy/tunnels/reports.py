@@ -38,7 +38,7 @@ WAKE: Final = "UPDATE deploy_replica SET due_at = clock_timestamp() WHERE id = A
 
 
 class Reports:
-    """The newest state of each replica that is not written yet. `hint` tells the workers; it may block."""
+    """The newest state of each replica that is not written yet. `hint` tells the workers, and does not block."""
 
     def __init__(self, database: Database, hint: Callable[[UUID], None]) -> None:
         self._database = database
@@ -75,7 +75,7 @@ class Reports:
             return
         for replica in changed:
             self._written[replica] = _stage(newest[replica])
-            await asyncio.to_thread(self._hint, replica)
+            self._hint(replica)
 
 
 def _stage(status: Status) -> tuple[str, ...]:
