@@ -62,4 +62,9 @@ def tunnel_line(public_key: str, label: str, *, base: str, port: int) -> str:
 
 
 def customer_line(public_key: str, label: str, key_id: str) -> str:
-    return f"{normalized(public_key)} arrakis:{label}:customer:{key_id}"
+    """A customer's key. What its sessions start is marked, so that it can be ended when the key is taken away.
+
+    OpenSSH passes the mark on only with PermitUserEnvironment; without that the key works all the same.
+    """
+    mark = f"arrakis:{label}:customer"
+    return f'environment="ARRAKIS_SESSION={mark}" {normalized(public_key)} {mark}:{key_id}'

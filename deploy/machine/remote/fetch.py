@@ -139,14 +139,14 @@ class Download:
         if path.exists():
             if self._checked.knows(path, file) or _digest(path, file) == _wanted(file):
                 return self._keep(path, file)
-            os.replace(path, part)
+            path.replace(part)
         tries = wrong = 0
         while True:
             before = _size(part)
             try:
                 self._stream(file, part)
                 if _digest(part, file) == _wanted(file):
-                    os.replace(part, path)
+                    part.replace(path)
                     return self._keep(path, file)
                 part.unlink()
                 wrong += 1
@@ -265,7 +265,7 @@ class Checked:
             self._known[file["path"]] = self._fact(path, file)
             part = self._path.with_name("checked.json.part")
             part.write_text(json.dumps(self._known), encoding="utf-8")
-            os.replace(part, self._path)
+            part.replace(self._path)
 
     @staticmethod
     def _fact(path: Path, file: dict[str, Any]) -> list[Any]:

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -127,7 +128,8 @@ class Keeper:
         """From one start of the engine to its end, and the wait before the next."""
         self._show(engine_state="starting")
         if not is_free(self._port):
-            return self._crashed(None, "port_taken")
+            self._crashed(None, "port_taken")
+            return
         child = self._spawn()
         prober = Prober(self._port, self._engine["health_path"])
         prober.start()
@@ -144,7 +146,6 @@ class Keeper:
             self._show(engine_state="stopped", exit_code=None)
         else:
             self._crashed(code, None)
-        return None
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         environment = {**os.environ, **self._engine["env"], ENGINE_VARIABLE: self._base.name}
@@ -175,15 +176,15 @@ class Keeper:
         else:
             state = "loading" if prober.answered or now - began > STARTING_SECONDS else "starting"
         self._show(engine_state=state, gpu=prober.gpu)
+        if state == "ready":
+            self._show(error_code=None, exit_code=None)
         return state != "unhealthy" or silent < RESTART_UNHEALTHY_SECONDS
 
     def _end(self, child: subprocess.Popen[bytes]) -> int | None:
         """End the whole group, kindly first, and what left the group after that."""
         _signal_group(child.pid, signal.SIGTERM)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             child.wait(TERM_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
         _signal_group(child.pid, signal.SIGKILL)
         code = child.wait()
         self._kill_rest()

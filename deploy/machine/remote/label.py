@@ -21,8 +21,8 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Callable, Iterator
 
 LABEL = re.compile(r"arrakis-[a-z0-9][a-z0-9-]{0,100}\Z")
 LABEL_VARIABLE = "ARRAKIS_LABEL"
@@ -63,7 +63,7 @@ def marked(variable: str, value: str) -> Iterator[int]:
     """Processes whose environment at their start held variable=value, ourselves and those above us left out."""
     wanted = f"{variable}={value}".encode()
     spared = _ancestors()
-    for entry in os.listdir("/proc"):
+    for entry in (path.name for path in Path("/proc").iterdir()):
         if not entry.isdigit() or int(entry) in spared:
             continue
         try:
@@ -130,7 +130,7 @@ def edit_keys(change: Callable[[list[bytes]], list[bytes]]) -> None:
             file.write(b"".join(line + b"\n" for line in after))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(part, path)
+        part.replace(path)
     finally:
         os.close(lock)
 
@@ -182,7 +182,7 @@ def exists(label: str) -> bool:
 
 def labels() -> list[str]:
     try:
-        return sorted(name for name in os.listdir(parent()) if LABEL.match(name))
+        return sorted(path.name for path in parent().iterdir() if LABEL.match(path.name))
     except OSError:
         return []
 

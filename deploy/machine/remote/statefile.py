@@ -44,7 +44,7 @@ def update(base: Path, **changes: Any) -> None:
         state = {**read(base), **changes}
         part = base / "state.json.part"
         part.write_text(json.dumps(state), encoding="utf-8")
-        os.replace(part, base / "state.json")
+        part.replace(base / "state.json")
     finally:
         os.close(lock)
 

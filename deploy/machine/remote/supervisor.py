@@ -85,7 +85,9 @@ def start() -> None:
 
 def _start() -> None:
     if statefile.is_held(BASE / "run" / "keeper.lock"):
-        return
+        if _desired() == "running":
+            return
+        _stop()  # it has just given up and is on its way out
     _write(BASE / "desired", "running")
     statefile.update(BASE, engine_state="starting", exit_code=None, restarts=0, error_code=None)
     _spawn_keeper()
@@ -211,7 +213,7 @@ def log(lines: int) -> None:
 def _write(path: Path, text: str) -> None:
     part = path.with_name(path.name + ".part")
     part.write_text(text, encoding="utf-8")
-    os.replace(part, path)
+    part.replace(path)
 
 
 def main(arguments: list[str]) -> None:

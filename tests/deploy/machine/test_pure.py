@@ -144,3 +144,22 @@ def test_facts_are_read_and_a_containers_limit_holds() -> None:
 def test_facts_that_make_no_sense_are_garbled(line: bytes) -> None:
     with pytest.raises(MachineProblem):
         parse_facts(FACTS + line)
+
+
+def test_key_lines_let_in_what_they_say_and_no_more() -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519").convert_to_public()
+    public = key.export_public_key().decode()
+    tunnel = options_of(keys.tunnel_line(public, LABEL, base="/var/lib/arrakis/x", port=20001), key)
+    assert tunnel["command"] == "/var/lib/arrakis/x/supervisor.sh watch"
+    assert tunnel["permitopen"] == {("127.0.0.1", 20001)}
+    assert tunnel["no-pty"] is True
+    customer = options_of(keys.customer_line(public, LABEL, "k1"), key)
+    assert customer == {"environment": {"ARRAKIS_SESSION": f"arrakis:{LABEL}:customer"}}
+    assert "no-port-forwarding" in options_of(keys.admin_line(public, LABEL), key)
+
+
+def options_of(line: str, key: asyncssh.SSHKey) -> dict[str, object]:
+    """What a server makes of the line when that key logs in."""
+    options = asyncssh.import_authorized_keys(line).validate(key, "127.0.0.1", "127.0.0.1")
+    assert options is not None
+    return dict(options)
