@@ -39,6 +39,8 @@ def free_until(workspace: Workspace, now: datetime) -> datetime:
 
     Raises Conflict: free_starts_at_once (params: most), free_start_used_up (params: minutes).
     """
+    if not (settings.FREE_START_MINUTES and settings.FREE_START_MINUTES_A_DAY):
+        return now  # the shop gives no free start-up: charged from when the machine can be reached
     starting = Deployment.objects.filter(workspace=workspace, state__in=STARTING, let_in_at__isnull=True)
     if starting.count() >= settings.FREE_START_AT_ONCE:
         raise Conflict("free_starts_at_once", most=settings.FREE_START_AT_ONCE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from typing import Any
 
 from django.conf import settings
 from django.contrib.postgres.constraints import ExclusionConstraint
@@ -24,9 +24,9 @@ FAULTS: list[tuple[Fault, object]] = [
 ]
 
 
-def rate(verbose_name: str, **options: object) -> models.DecimalField[Decimal, Decimal]:
+def rate(verbose_name: Any, **options: Any) -> models.DecimalField[Any, Any]:
     """USD per hour for a whole machine, NUMERIC(12,6)."""
-    return models.DecimalField(verbose_name, max_digits=12, decimal_places=6, **options)  # type: ignore[arg-type]
+    return models.DecimalField(verbose_name, max_digits=12, decimal_places=6, **options)
 
 
 class Quote(models.Model):

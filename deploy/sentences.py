@@ -313,6 +313,8 @@ EVENTS: Final[dict[str, Row]] = {
         _("The provider asks %(cost)s per hour for the machine, more than the %(ceiling)s that it may cost."),
         _("Ask for a new quote. Nothing is charged."),
     ),
+    "price_renewed": Row(_("The price of %(price_usd)s per hour holds for another term, until %(day)s.")),
+    "price_term_ends": Row(_("The term of the price of %(price_usd)s per hour ends on %(day)s; it is then renewed.")),
     "python_missing": Row(_("The machine has no Python 3.8 or newer.")),
     "recovered": Row(_("The engine answers again.")),
     "release_overdue": Row(

@@ -20,11 +20,11 @@ from django.db.models import F, Q, QuerySet
 from arrakis import clock
 from arrakis.clock import ClockTimestamp
 from catalog.models import Provider as ProviderRow
-from deploy import attempts, endings, limits, metering, services, wake
-from deploy.models import Attempt, Machine, MachineSshKey, Orphan, Replica
+from deploy import attempts, endings, events, limits, metering, services, wake
+from deploy.models import Attempt, Deployment, Machine, MachineSshKey, Orphan, Replica
 from deploy.providers import PROVIDERS
 from deploy.providers.base import Found, Listing, NotYet, Provider
-from deploy.states import LIVE, MACHINE_LIVE, MachineState
+from deploy.states import ENDED, LIVE, MACHINE_LIVE, MachineState
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +33,8 @@ HINT_SECONDS: Final = 10
 BATCH: Final = 500
 MISSES: Final = 2
 """Complete lists in a row that a machine must be missing from before it is lost."""
+TOLD_AHEAD: Final = timedelta(days=7)
+"""How long before its end a price's term is told."""
 SETTLED_AFTER: Final = timedelta(minutes=2)
 """A machine younger than this may not be in the provider's list yet."""
 
@@ -79,6 +81,22 @@ def money() -> None:
     metering.buy_due()
     for stop in limits.to_stop():
         services.stop(deployment=stop.deployment, actor=None, reason_code=stop.reason_code)
+
+
+def terms() -> None:
+    """Tell the end of a price's term ahead, and begin the next one: at the same price, never a higher one unasked."""
+    now = clock.now()
+    live = Deployment.objects.exclude(state__in=ENDED).filter(price_until__lte=now + TOLD_AHEAD)
+    for pk in live.values_list("pk", flat=True):
+        with transaction.atomic():
+            row = Deployment.objects.select_for_update().get(pk=pk)
+            until = row.price_until
+            if until <= now:
+                row.price_until = until + timedelta(days=settings.PRICE_TERM_DAYS)
+                row.save(update_fields=["price_until"])
+                events.write(row, "price_renewed", price_usd=str(row.price_per_hour), day=f"{row.price_until:%Y-%m-%d}")
+            elif not row.events.filter(code="price_term_ends", params__day=f"{until:%Y-%m-%d}").exists():
+                events.write(row, "price_term_ends", price_usd=str(row.price_per_hour), day=f"{until:%Y-%m-%d}")
 
 
 def machines() -> None:

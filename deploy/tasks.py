@@ -52,7 +52,8 @@ def money() -> None:
 
 @shared_task
 def machines() -> None:
-    """Every minute: our rows against the providers' lists."""
+    """Every minute: terms of prices, and our rows against the providers' lists."""
     with sweeps.alone("machines") as alone:
         if alone:
+            sweeps.terms()
             sweeps.machines()

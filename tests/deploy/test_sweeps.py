@@ -26,6 +26,7 @@ from tests.deploy.rentals import (
     a_model,
     a_quote,
     a_request,
+    codes,
     machine_of,
     replica_of,
     step,
@@ -199,6 +200,21 @@ class TestLostMachines:
             sweeps.machines()
         deployment.refresh_from_db()
         assert (deployment.state, deployment.fault) == (State.FAILED, "customer")
+
+
+def test_the_end_of_a_term_is_told_once_and_renewed(deployment: Deployment) -> None:
+    price = deployment.price_per_hour
+    Deployment.objects.update(price_until=clock.now() + timedelta(days=6))
+    for _ in range(2):
+        sweeps.terms()
+    assert codes(deployment).count("price_term_ends") == 1
+    Deployment.objects.update(price_until=clock.now())
+    for _ in range(2):
+        sweeps.terms()
+    assert codes(deployment).count("price_renewed") == 1
+    deployment.refresh_from_db()
+    assert deployment.price_per_hour == price
+    assert deployment.price_until > clock.now() + timedelta(days=29)
 
 
 def test_two_sweeps_at_once_are_one(committed: None) -> None:
