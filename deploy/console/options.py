@@ -109,7 +109,9 @@ def _count(priced: PricedOffer) -> int:
 
 def _engine_refusal(engine: Engine, model: HubModel, offers: list[PricedOffer]) -> Any:
     """None where some machine would do; else why the first one will not."""
-    whys = [_refusal(engine, model, priced) for priced in offers]
+    # A machine with GPUs says more than one without: what a larger engine misses there is about the model.
+    ordered = sorted(offers, key=lambda priced: priced.offer.gpu is None or priced.offer.gpu.kind == Gpu.Kind.CPU)
+    whys = [_refusal(engine, model, priced) for priced in ordered]
     if not whys:
         return reasons.sentence("nothing_to_rent", {})
     return None if None in whys else whys[0]

@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
+import asyncssh
 from django import template
 from django.utils.translation import gettext as _
 
 from arrakis import localize
 from deploy import reasons
+from deploy.engines import ENGINES
 from deploy.states import ENDED, STARTING, State
 
 register = template.Library()
@@ -57,3 +59,18 @@ def whole(value: int | str) -> str:
 def clock(moment: datetime) -> str:
     """`17:40:03`, UTC: enough beside others of the same day."""
     return f"{moment.astimezone(UTC):%H:%M:%S}"
+
+
+@register.filter
+def engine_name(key: str) -> str:
+    """`llama.cpp` for `llamacpp`; what is no engine any more is named by its key."""
+    return ENGINES[key].name if key in ENGINES else key
+
+
+@register.filter
+def fingerprint(host_key: str) -> str:
+    """What SSH asks a person to compare when it first connects: `SHA256:...`."""
+    try:
+        return asyncssh.import_public_key(host_key).get_fingerprint("sha256")
+    except (asyncssh.KeyImportError, ValueError):
+        return host_key

@@ -59,9 +59,12 @@ function patch(from, to) {
 
 function attributes(mine, node) {
   if (mine.matches("input[name=csrfmiddlewaretoken]")) return;
-  for (const { name } of [...mine.attributes]) if (!node.hasAttribute(name) && name !== "data-ready") mine.removeAttribute(name);
+  for (const { name } of [...mine.attributes]) {
+    // What a person opened stays open.
+    if (!node.hasAttribute(name) && !(name === "open" && mine.matches("[data-keep]"))) mine.removeAttribute(name);
+  }
   for (const { name, value } of node.attributes) {
-    if (name === "hidden" && mine.matches("[data-copy]")) continue;
+    if ((name === "hidden" && mine.matches("[data-copy]")) || (name === "open" && mine.matches("[data-keep]"))) continue;
     if (mine.getAttribute(name) !== value) mine.setAttribute(name, value);
   }
 }
