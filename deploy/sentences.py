@@ -254,6 +254,7 @@ EVENTS: Final[dict[str, Row]] = {
     "command_failed": Row(_("A command on the machine failed.")),
     "customer_let_in": Row(_("Your SSH keys were let in: %(keys)s.")),
     "deadline_passed": Row(_("It took too long; we gave up."), _("Deploy it again; if it happens again, tell us.")),
+    "demo_ended": Row(_("It was stopped because the demo ended.")),
     "disk_full": Row(_("The machine's disk is full."), _("Choose a machine with more disk.")),
     "downloading": Row(_("The engine is installed; the weights are being downloaded.")),
     "engine_crash_limit": Row(
