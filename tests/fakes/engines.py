@@ -107,9 +107,12 @@ class FakeEngine:
         left = not answering.done()
         for one in (answering, hung_up):
             one.cancel()
-        with suppress(asyncio.CancelledError, OSError):
-            await answering
-        if left or answering.cancelled():
+        try:
+            with suppress(asyncio.CancelledError):
+                await answering
+        except OSError:
+            left = True
+        if left:
             with self._changed:
                 self._left += 1
                 self._changed.notify_all()
@@ -226,6 +229,13 @@ async def never_ends(request: Received, writer: asyncio.StreamWriter) -> None:
     while True:
         await send(writer, http_chunk(event("more")))
         await asyncio.sleep(0.01)
+
+
+async def flood(request: Received, writer: asyncio.StreamWriter) -> None:
+    """As much as the other side takes, as fast as it takes it."""
+    await send(writer, STREAM_HEAD)
+    while True:
+        await send(writer, http_chunk(event("x" * 60_000)))
 
 
 async def silent(request: Received, writer: asyncio.StreamWriter) -> None:

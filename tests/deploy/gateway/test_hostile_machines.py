@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -12,7 +13,7 @@ import openai
 import pytest
 
 from deploy.gateway.models import UsageHour
-from tests.deploy.gateway.conftest import MESSAGES, REPO, Running, Served, stream, words
+from tests.deploy.gateway.conftest import MESSAGES, REPO, Running, Served, stream, until, words
 from tests.fakes import engines
 from tests.fakes.engines import Answer, FakeEngine, Received
 
@@ -207,6 +208,25 @@ def test_client_that_leaves_before_the_first_byte(running: Running, served: Serv
             timeout=0.3,
         )
     assert engine.wait_until_left()
+
+
+def test_client_that_reads_nothing_is_given_up(running: Running, served: Served, engine: FakeEngine) -> None:
+    engine.answer = engines.flood
+    body = json.dumps({"model": REPO, "messages": MESSAGES, "stream": True}).encode()
+    with socket.create_connection(("127.0.0.1", running.port), timeout=20) as client:
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nx-api-key: {served.plaintext}\r\n"
+        client.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        core = running.gateway._core
+        assert core is not None
+
+        def is_stalled() -> bool:
+            now = time.monotonic()
+            return any(one.sending_since is not None and now - one.sending_since > 0.3 for one in list(core.exchanges))
+
+        until(is_stalled)  # the engine is held back as well: what is on its way is bounded by buffers
+        assert running.gateway._loop is not None
+        running.gateway._loop.call_soon_threadsafe(core.end_stalled, time.monotonic())
+        assert engine.wait_until_left()
 
 
 def test_connection_closed_while_idle_is_replaced(running: Running, served: Served, engine: FakeEngine) -> None:
