@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any, Final
 
 from django.conf import settings
@@ -28,10 +29,9 @@ COUNTS: Final = (1, 2, 4, 8)
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponseBase:
-    now = market()
+    now, known = market(), _known()
 
     def context() -> dict[str, Any]:
-        known = _known()
         return {
             "market": now,
             "featured": [(model, size_of(model, now)) for model in known[:FEATURED]],
@@ -39,52 +39,51 @@ def home(request: HttpRequest) -> HttpResponseBase:
             "gpus": [gpu for gpu in now.suggested if gpu.price is not None],
         }
 
-    return page(request, "home/home.html", context, version=now)
+    return page(request, "home/home.html", context, version=(now, _facts(known)))
 
 
 @require_safe
 def models(request: HttpRequest) -> HttpResponseBase:
     now, asked = market(), request.GET.get("q", "").strip()[:200]
+    found = [model for model in _known() if _answers(model, asked)]
 
     def context() -> dict[str, Any]:
-        found = [model for model in _known() if _answers(model, asked)]
         return {"market": now, "q": asked, "models": [(model, size_of(model, now)) for model in found]}
 
-    return page(request, "sizing/models.html", context, version=(now, asked))
+    return page(request, "sizing/models.html", context, version=(now, asked, _facts(found)))
 
 
 @require_safe
 def model(request: HttpRequest, slug: str) -> HttpResponseBase:
-    found = HubModel.objects.filter(slug=slug, is_listed=True).first()
+    known = _known()
+    found = next((model for model in known if model.slug == slug), None)
     if found is None:
         old = SlugHistory.objects.filter(slug=slug, model__is_listed=True).select_related("model").first()
         if old is None:
             return not_found_page(request)
         return redirect("sizing:model", slug=old.model.slug, permanent=True)
     now = market()
-    version = (now, found.pk, found.revision, found.checked_at)
-    return page(request, "sizing/model.html", lambda: _model_context(found, now), version=version)
+    version = (now, _facts(known))
+    return page(request, "sizing/model.html", lambda: _model_context(found, known, now), version=version)
 
 
 @require_safe
 def check(request: HttpRequest) -> HttpResponseBase:
     """A person's words for a model: a known one has its page, a size is sized, anything else is told plainly."""
     asked = request.GET.get("model", "").strip()[:500]
-    context: dict[str, Any] = {"asked": asked, "problem": "", "models": []}
-    now = market()
-    try:
-        reference = parse(asked)
-    except NotAReference:
-        context["problem"] = "unreadable" if asked else ""
-    else:
-        if isinstance(reference, Size):
-            context["sizing"] = sizing(reference.billions, now.suggested)
-        elif known := _referred(reference):
-            return redirect("sizing:model", slug=known.slug)
-        else:
-            context["problem"] = "unknown"
-    context |= {"market": now, "models": _known()}
-    response = page(request, "sizing/check.html", lambda: context, version=(now, asked))
+    reference = _reference(asked)
+    now, known, status = market(), _known(), 200
+    context: dict[str, Any] = {"asked": asked, "market": now, "models": known}
+    if isinstance(reference, Size):
+        context["sizing"] = sizing(reference.billions, now.suggested)
+    elif reference is not None:
+        if found := next((model for model in known if _is(model, reference)), None):
+            return redirect("sizing:model", slug=found.slug)
+        context["problem"], status = "unknown", HTTPStatus.NOT_FOUND
+    elif asked:
+        context["problem"], status = "unreadable", HTTPStatus.BAD_REQUEST
+    version = (now, asked, _facts(known))
+    response = page(request, "sizing/check.html", lambda: context, version=version, status=status)
     response.headers["X-Robots-Tag"] = "noindex"
     return response
 
@@ -95,32 +94,31 @@ def gpu(request: HttpRequest, key: str) -> HttpResponseBase:
     priced = now.gpu(key)
     if priced is None:
         return not_found_page(request)
+    known = _known()
 
     def context() -> dict[str, Any]:
-        listed = gpu_with_groups(key)
-        row, groups = listed if listed else (None, [])
-        known = _known()
+        row, groups = gpu_with_groups(key) or (None, [])
         return {
             "market": now,
             "gpu": priced,
             "facts": row,
             "groups": groups,
+            "regions": list(dict.fromkeys(group.region for group in groups if group.region)),
             "prices": [_prices(priced, n) for n in COUNTS],
             "holds": [(n, _held(n * priced.memory_gb, known)) for n in COUNTS],
         }
 
-    return page(request, "catalog/gpu.html", context, version=now)
+    return page(request, "catalog/gpu.html", context, version=(now, _facts(known)))
 
 
 def size_of(found: HubModel, now: Market) -> Sizing:
     return sizing(memory.billions(found.params_total), now.suggested, serve.published_mode(found.stored_as))
 
 
-def _model_context(found: HubModel, now: Market) -> dict[str, Any]:
+def _model_context(found: HubModel, known: Sequence[HubModel], now: Market) -> dict[str, Any]:
     sized = size_of(found, now)
     parallel = serve.tensor_parallel(sized.fits, found.stored_as)
     questions = faq.of_model(found, sized)
-    others = [other for other in _known() if other.pk != found.pk]
     address = reverse("sizing:model", args=[found.slug])
     return {
         "market": now,
@@ -129,7 +127,8 @@ def _model_context(found: HubModel, now: Market) -> dict[str, Any]:
         "parallel": parallel,
         "commands": serve.commands(found.repo_id, parallel) if parallel else (),
         "questions": questions,
-        "models": others,
+        "models": [other for other in known if other is not found],
+        "margin": memory.SERVING_MARGIN - 1,
         "weights_url": f"{found.endpoint}/{found.repo_id}",
         "structured": [
             faq.structured(questions),
@@ -154,11 +153,22 @@ def _known() -> list[HubModel]:
     return list(HubModel.objects.filter(is_listed=True).defer("config", "tensors", "files"))
 
 
-def _referred(reference: Repository | Slug) -> HubModel | None:
-    known = HubModel.objects.filter(is_listed=True).order_by("pk")
-    if isinstance(reference, Slug):
-        return known.filter(slug=reference.slug).first()
-    return known.filter(repo_id__iexact=reference.repo_id).first()
+def _facts(known: Sequence[HubModel]) -> list[dict[str, Any]]:
+    """All that is known of them: what a page that shows them depends on."""
+    return [{name: value for name, value in vars(model).items() if name != "_state"} for model in known]
+
+
+def _reference(asked: str) -> Size | Repository | Slug | None:
+    try:
+        return parse(asked)
+    except NotAReference:
+        return None
+
+
+def _is(model: HubModel, asked: Repository | Slug) -> bool:
+    if isinstance(asked, Repository):
+        return model.repo_id.lower() == asked.repo_id.lower()
+    return model.slug == asked.slug
 
 
 def _answers(found: HubModel, asked: str) -> bool:
