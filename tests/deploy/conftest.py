@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 
 from catalog.models import FleetHost, Gpu, Offer, Provider
+from deploy.models import Orphan
 from sizing.models import HubModel
 
 _WRITTEN_BY_TESTS = ("accounts_user", "accounts_workspace", "audit_record", "ledger_entry", "ledger_account")
@@ -70,6 +71,7 @@ def clean_market(django_db_setup: None, django_db_blocker: pytest.FixtureRequest
         before = set(Gpu.objects.values_list("pk", flat=True)), set(HubModel.objects.values_list("pk", flat=True))
     yield
     with django_db_blocker.unblock():  # type: ignore[attr-defined]
+        Orphan.objects.all().delete()
         Offer.objects.all().delete()
         FleetHost.objects.all().delete()
         Provider.objects.filter(adaptor__in=["cloud", "fleet"]).delete()
