@@ -33,7 +33,7 @@ function keepFresh(box) {
   function later() {
     const over = box.firstElementChild?.dataset.over === "1";
     if (!over) setTimeout(refresh, wait);
-    else location.reload();
+    else location.replace(location.pathname); // not a reload: the page may be the answer to a form
   }
 
   if (box.firstElementChild?.dataset.over !== "1") setTimeout(refresh, EVERY_MS);

@@ -125,7 +125,9 @@ def test_a_form_without_its_token_is_refused(shop: Shop, name: str) -> None:
     deployment = shop.deployment()
     client = Client(enforce_csrf_checks=True)
     client.force_login(shop.cast.owner)
-    assert client.post(address(name, deployment.pk)).status_code == 403
+    answer = client.post(address(name, deployment.pk))
+    assert answer.status_code == 403
+    assert "load the page again" in answer.content.decode()
     deployment.refresh_from_db()
     assert deployment.state == "requested"
 
