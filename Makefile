@@ -9,8 +9,8 @@ SETUP = $(PYTHON) arrakis/bootstrap
 .PHONY: demo venv test test-fast test-browser test-engines lint format messages bench clean
 
 demo:
-	@$(SETUP) demo
-	@RESET="$(RESET)" PORT="$(PORT)" exec $(VENV) -m arrakis.demo
+	@started=$$(date +%s); $(SETUP) demo && \
+	ARRAKIS_STARTED=$$started RESET="$(RESET)" PORT="$(PORT)" exec $(VENV) -m arrakis.demo
 
 venv:
 	@$(SETUP) demo

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = set(getattr(item, "fixturenames", ()))
         if not fixtures & _NEEDS_SERVICES and not any(item.get_closest_marker(name) for name in _SLOW_MARKERS):
             item.add_marker("fast")
+
+
+_not_run: Counter[str] = Counter()
+
+
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name in ("browser", "engines"):
+            _not_run[name] += item.get_closest_marker(name) is not None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was left out and how to run it; skipped tests are listed with their reasons anyway."""
+    needs = {"browser": "Chromium", "engines": "CPU builds of vLLM and SGLang, or OpenSSH"}
+    for name, count in sorted(_not_run.items()):
+        if count:
+            terminalreporter.write_line(f"Not run: {count} tests that need {needs[name]} (make test-{name}).")
 
 
 @pytest.fixture(scope="session")

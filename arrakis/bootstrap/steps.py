@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,8 @@ def set_up(groups: set[str]) -> None:
             if not _is_current(groups):  # somebody else's set-up may have just done it
                 _install(groups | _installed_groups())
     _compile_catalogues()
+    (ROOT / ".arrakis").mkdir(mode=0o700, exist_ok=True)
+    (ROOT / ".arrakis" / "static").mkdir(exist_ok=True)
 
 
 def _is_current(groups: set[str]) -> bool:
@@ -145,10 +148,17 @@ def _environment() -> dict[str, str]:
 
 
 def _home_is_usable() -> bool:
+    """Tried and not asked: root may write anywhere, says the system, and then cannot."""
     home = os.environ.get("HOME", "")
+    if not home:
+        return False
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(home) / ".cache") / "uv"
-    nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
-    return bool(home) and os.access(nearest, os.W_OK | os.X_OK)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache):
+            return True
+    except OSError:
+        return False
 
 
 def _compile_catalogues() -> None:

@@ -6,8 +6,8 @@ import os
 import sys
 import time
 
-STARTED = time.monotonic() - float(os.environ.get("ARRAKIS_SETUP_SECONDS") or 0)
-"""When the person began to wait: set-up ran before this process did."""
+STARTED = float(os.environ.get("ARRAKIS_STARTED") or time.time())
+"""When the person began to wait, in seconds since 1970: set-up ran before this process did."""
 
 
 def main() -> int:

@@ -110,7 +110,7 @@ class Demo:
         self.product.wait_until_ready(_READY_SECONDS)
         _reclaim()
         write_private(self.folder / "demo.json", json.dumps(told, indent=1))
-        _greet(told, time.monotonic() - started)
+        _greet(told, time.time() - started)
 
     def _fill(self, product: Product) -> dict[str, Any]:
         """The data, and the outside world that it names."""
