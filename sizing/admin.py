@@ -1,10 +1,11 @@
-"""Models in the staff's pages; the summary in every language, one tab each."""
+"""Models in the staff's pages; the summary in every published language, one tab each."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import admin
 from django.utils.translation import gettext_lazy as _
-from modeltranslation.admin import TabbedTranslationAdmin
+from modeltranslation.utils import build_localized_fieldname
 from unfold.admin import TabularInline
 
 from arrakis.audit.admin import AuditedModelAdmin, ReadOnlyMixin
@@ -17,7 +18,7 @@ class SlugHistoryInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
 
 
 @admin.register(HubModel)
-class HubModelAdmin(AuditedModelAdmin, TabbedTranslationAdmin):  # type: ignore[type-arg]
+class HubModelAdmin(AuditedModelAdmin):
     list_display = ("repo_id", "name", "params_total", "stored_as", "licence", "released_on", "is_listed", "interest")
     list_editable = ("is_listed", "interest")
     list_filter = ("is_listed", "gated", "stored_as")
@@ -43,6 +44,10 @@ class HubModelAdmin(AuditedModelAdmin, TabbedTranslationAdmin):  # type: ignore[
                 )
             },
         ),
-        (_("Summary"), {"fields": ("summary",)}),
+        # One tab a published language. Not modeltranslation's own tabs: those fetch jQuery UI from elsewhere.
+        *(
+            (name, {"fields": (build_localized_fieldname("summary", code),), "classes": ("tab",)})
+            for code, name in settings.LANGUAGES
+        ),
         (_("Files"), {"fields": ("config", "tensors", "files"), "classes": ("collapse",)}),
     )
