@@ -11,6 +11,7 @@ from pathlib import Path
 
 from arrakis.celery import app as celery
 from arrakis.demo.children import Child
+from arrakis.demo.machine import Machine
 from arrakis.demo.ports import next_free
 
 
@@ -50,12 +51,12 @@ class Product:
     def environment(self) -> dict[str, str]:
         return {"SITE_URL": self.url, "GATEWAY_URL": self.gateway_url, "PYTHONUNBUFFERED": "1"}
 
-    def places(self, machine: list[str]) -> list[Child]:
-        """What stands for the outside world: the hub, and `machine`, the command of the host that can be rented."""
+    def places(self, machine: Machine) -> list[Child]:
+        """What stands for the outside world: the hub, and the host that can be rented."""
         hub = ["-m", "arrakis.demo.hub", "--port", str(self.ports.hub)]
         return [
             self._child("hub", hub, lambda: _listens(self.ports.hub)),
-            self._child("machine", machine, lambda: _listens(self.ports.machine), stop_seconds=20),
+            self._child("machine", machine.command, lambda: bool(machine.told), stop_seconds=20),
         ]
 
     def processes(self) -> list[Child]:

@@ -16,6 +16,7 @@ import django
 from django.core.management import call_command
 
 from arrakis import embedded
+from arrakis.demo import machine
 from arrakis.demo.children import ChildFailed, Children
 from arrakis.demo.product import Ports, Product
 from arrakis.embedded.clone import THIS_CLONE, private_folder
@@ -79,14 +80,8 @@ class Demo:
     def forget(self) -> None:
         """RESET=1: everything but the clone's keys."""
         embedded.reset()
-        machine_folder = self.machine_folder()
-        shutil.rmtree(machine_folder, ignore_errors=True)
+        shutil.rmtree(machine.machine_folder(), ignore_errors=True)
         (self.folder / "demo-accounts.json").unlink(missing_ok=True)
-
-    def machine_folder(self) -> Path:
-        from arrakis.demo.machine import folder
-
-        return folder()
 
     def start(self, started: float) -> None:
         _say("Starting PostgreSQL and Valkey ...")
@@ -114,16 +109,20 @@ class Demo:
 
     def _fill(self, product: Product) -> dict[str, Any]:
         """The data, and the outside world that it names."""
-        from arrakis.demo import accounts, machine, market
+        from arrakis.demo import accounts, market
 
         here = machine.prepare(product.ports.machine)
-        self.places = Children(product.places(here.command), _say)
+        self.places = Children(product.places(here), _say)
         self.places.start()
         market.import_snapshot()
         told = accounts.demo_accounts(self.folder / "demo-accounts.json")
         self.places.wait_until_ready(_READY_SECONDS)
+        told_by_machine = here.told
         market.offer_this_machine(
-            port=product.ports.machine, user=here.user, host_key=here.host_key(), private_key=here.private_key
+            port=here.port,
+            user=told_by_machine["user"],
+            host_key=told_by_machine["host_key"],
+            private_key=here.private_key,
         )
         market.list_model(product.hub_url)
         return {"url": product.url, "gateway_url": product.gateway_url, **told, "machine_gpu": market.MACHINE_GPU}
