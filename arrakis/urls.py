@@ -6,10 +6,12 @@ from django.conf.urls.i18n import i18n_patterns
 from django.contrib import admin
 from django.urls import include, path
 
-from arrakis import views
+from arrakis import robots, views
 
 urlpatterns = [
     path("", views.root, name="root"),
+    path("robots.txt", robots.robots, name="robots"),
+    path("sitemap.xml", robots.sitemap, name="sitemap"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
     path("metrics", views.metrics, name="metrics"),

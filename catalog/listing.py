@@ -53,6 +53,15 @@ def gpu_with_groups(key: str) -> tuple[Gpu, list[Group]] | None:
     return gpu, sorted(groups, key=lambda group: (group.count, group.price_per_gpu_hour, group.region, group.provider))
 
 
+def regions() -> dict[int, list[str]]:
+    """By Gpu, the regions that its live offers are in. One query."""
+    live = Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu__kind=Gpu.Kind.GPU)
+    found: dict[int, list[str]] = {}
+    for gpu, region in live.exclude(region="").order_by("region").values_list("gpu_id", "region").distinct():
+        found.setdefault(gpu, []).append(region)
+    return found
+
+
 def _groups() -> QuerySet[Offer]:
     live = Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu=OuterRef("pk")).order_by()
     grouped = live.values("gpu_count", "provider_id", "region", "provider__name", "provider__is_sample")

@@ -9,7 +9,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from arrakis.pages import page
-from catalog.queries import GpuPrice, market
+from catalog.listing import regions
+from catalog.queries import COUNTS, GpuPrice, market
 
 _LAST: Final = 10**9
 SORTS: Final[dict[str, Callable[[GpuPrice], Any]]] = {
@@ -27,7 +28,14 @@ def gpus(request: HttpRequest) -> HttpResponseBase:
     sort = sort if sort in SORTS else ""
 
     def context() -> dict[str, Any]:
-        listed = [gpu for gpu in now.gpus if gpu.is_suggested or gpu.gpus or gpu.price is not None]
-        return {"market": now, "gpus": sorted(listed, key=SORTS[sort]), "sort": sort, "counts": (1, 2, 4, 8)}
+        shown = [gpu for gpu in now.gpus if gpu.is_suggested or gpu.price is not None]
+        return {
+            "market": now,
+            "gpus": sorted(shown, key=SORTS[sort]),
+            "others": [gpu for gpu in now.gpus if gpu not in shown],
+            "regions": regions(),
+            "sort": sort,
+            "counts": COUNTS,
+        }
 
     return page(request, "catalog/gpus.html", context, version=(now, sort))

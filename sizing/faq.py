@@ -89,6 +89,7 @@ def of_guide(market: Market, seventy: Sizing, eight: Sizing) -> list[Question]:
 
 def _figures(sizing: Sizing) -> dict[str, str]:
     return {
+        "margin": localize.percent(memory.SERVING_MARGIN - 1),
         "b16": localize.memory(sizing.fits["serve-16"].gb),
         "b8": localize.memory(sizing.fits["serve-8"].gb),
         "b4": localize.memory(sizing.fits["serve-4"].gb),
@@ -128,8 +129,8 @@ def _cost(sizing: Sizing) -> str:
 
 def _seventy(sizing: Sizing) -> str:
     said = _(
-        "To serve it, about %(b16)s in 16 bits, %(b8)s in 8 bits and %(b4)s in 4 bits; the 20%% for the KV cache and "
-        "activations is in. To fine-tune it, %(qlora)s with QLoRA, %(lora)s with LoRA and %(full)s in full."
+        "To serve it, about %(b16)s in 16 bits, %(b8)s in 8 bits and %(b4)s in 4 bits; the %(margin)s for the KV cache "
+        "and activations is in. To fine-tune it, %(qlora)s with QLoRA, %(lora)s with LoRA and %(full)s in full."
     )
     return said % _figures(sizing)
 

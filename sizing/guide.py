@@ -38,10 +38,9 @@ def gpu_memory(request: HttpRequest) -> HttpResponseBase:
         questions = faq.of_guide(now, sized[70], sized[8])
         return {
             "market": now,
-            "examples": [
-                (name, memory.plain(Decimal(billions)), slug, sized[billions]) for name, billions, slug in EXAMPLES
-            ],
+            "examples": [(name, billions * 10**9, slug, sized[billions]) for name, billions, slug in EXAMPLES],
             "seventy": sized[70],
+            "margin": memory.SERVING_MARGIN - 1,
             "gpus": now.suggested,
             "questions": questions,
             "structured": faq.structured(questions),

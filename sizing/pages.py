@@ -125,7 +125,9 @@ def _model_context(found: HubModel, known: Sequence[HubModel], now: Market) -> d
         "model": found,
         "sizing": sized,
         "parallel": parallel,
-        "commands": serve.commands(found.repo_id, parallel) if parallel else (),
+        "commands": serve.commands(found.repo_id, parallel, gguf=found.repo_id.lower().endswith("-gguf"))
+        if parallel
+        else (),
         "questions": questions,
         "models": [other for other in known if other is not found],
         "margin": memory.SERVING_MARGIN - 1,

@@ -19,8 +19,15 @@ _PUBLISHED: Final[dict[str, Mode]] = {
 
 @dataclass(frozen=True)
 class Command:
+    """`needs_gguf`: the repository has no GGUF file, so the command names one that is still to be fetched."""
+
     engine: str
     text: str
+    needs_gguf: bool = False
+
+    @property
+    def id(self) -> str:
+        return "command-" + self.engine.lower().replace(".", "")
 
 
 def published_mode(stored_as: str) -> Mode | None:
@@ -36,13 +43,16 @@ def tensor_parallel(fits: Mapping[Mode, Fit], stored_as: str) -> int | None:
     return count
 
 
-def commands(repo_id: str, count: int) -> tuple[Command, ...]:
-    """For vLLM and SGLang. llama.cpp takes GGUF files, which most repositories do not hold: pages say so instead."""
+def commands(repo_id: str, count: int, *, gguf: bool = False) -> tuple[Command, ...]:
+    """For vLLM, SGLang and llama.cpp, on `count` GPUs. llama.cpp spreads layers over all GPUs it finds by itself.
+
+    `gguf`: whether the repository holds GGUF files, which llama.cpp takes and most repositories lack.
+    """
     repo = shlex.quote(repo_id)
-    parallel = f" --tensor-parallel-size {count}" if count > 1 else ""
+    tensor, tp = (f" --tensor-parallel-size {count}", f" --tp {count}") if count > 1 else ("", "")
+    source = f"-hf {repo}" if gguf else "-m model.gguf"
     return (
-        Command("vLLM", f"vllm serve {repo}{parallel}"),
-        Command(
-            "SGLang", f"python -m sglang.launch_server --model-path {repo}" + (f" --tp {count}" if count > 1 else "")
-        ),
+        Command("vLLM", f"vllm serve {repo}{tensor}"),
+        Command("SGLang", f"python -m sglang.launch_server --model-path {repo}{tp}"),
+        Command("llama.cpp", f"llama-server {source} -ngl all", needs_gguf=not gguf),
     )

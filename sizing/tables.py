@@ -19,7 +19,7 @@ NAMES: dict[Mode, Promise] = {
     "serve-4": _("4 bits"),
     "qlora": _("QLoRA"),
     "lora": _("LoRA"),
-    "full": _("full fine-tuning"),
+    "full": _("Full fine-tuning"),
 }
 
 

@@ -27,6 +27,14 @@ class Element:
             if isinstance(child, Element):
                 yield from child.walk()
 
+    def walk_text(self) -> Iterator[str]:
+        """What is read: not scripts, styles or code."""
+        for child in self.children:
+            if isinstance(child, str):
+                yield child
+            elif child.tag not in {"script", "style", "code", "kbd"}:
+                yield from child.walk_text()
+
     def find(self, tag: str = "", **attributes: str | None) -> list[Element]:
         """By tag and attributes; an attribute given as None only has to be there. `data_mode` is `data-mode`."""
         wanted = {name.replace("_", "-"): value for name, value in attributes.items()}
