@@ -107,7 +107,8 @@ class Keeper:
         self._stopping = False
         self._crashes = 0
         self._shown: dict[str, Any] = {}
-        self._restarts = int(statefile.read(base)["restarts"])
+        restarts = statefile.read(base)["restarts"]
+        self._restarts = restarts if type(restarts) is int else 0  # the customer may have written there
 
     def run(self) -> None:
         lock = statefile.Held(self._base / "run" / "keeper.lock")
@@ -195,10 +196,9 @@ class Keeper:
 
     def _crashed(self, code: int | None, error: str | None) -> None:
         self._crashes += 1
-        self._restarts += 1
-        limit = int(self._engine["restart_limit"])
-        if self._crashes > limit:
+        if self._crashes > int(self._engine["restart_limit"]):
             self._give_up(error or "engine_crash_limit", code)
+        self._restarts += 1
         self._show(engine_state="crashed", exit_code=code, restarts=self._restarts, error_code=error)
         wait = min(BACKOFF_CAP_SECONDS, self._engine["backoff_seconds"] * 2 ** (self._crashes - 1))
         end = time.monotonic() + wait

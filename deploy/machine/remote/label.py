@@ -177,7 +177,7 @@ def claim(label: str, line: str) -> dict[str, object]:
 
 
 def exists(label: str) -> bool:
-    return os.path.lexists(folder(label)) or has_keys(label) or any(marked(LABEL_VARIABLE, label))
+    return os.path.lexists(folder(label)) or has_keys(label) or any(_of_label(label))
 
 
 def labels() -> list[str]:
