@@ -16,6 +16,7 @@ changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import ROUND_DOWN, Decimal
 from uuid import UUID
@@ -168,6 +169,31 @@ def unused(workspace: Workspace) -> Decimal:
     for machine in _charged(workspace=workspace, settled_at__isnull=True):
         rest += purchases.charged(machine) - _used(machine)
     return rest
+
+
+@dataclass(frozen=True, slots=True)
+class Funds:
+    """US dollars of a workspace. `balance` is what it still has: what is free to spend (`available`, granted or paid),
+    set aside (`held`), or bought ahead and not used yet (`bought`). It falls by the second."""
+
+    available: Decimal
+    held: Decimal
+    bought: Decimal
+    granted: Decimal
+    paid: Decimal
+
+    @property
+    def balance(self) -> Decimal:
+        return self.available + self.set_aside
+
+    @property
+    def set_aside(self) -> Decimal:
+        return self.held + self.bought
+
+
+def funds(workspace: Workspace) -> Funds:
+    kept = ledger.balance(workspace.pk)
+    return Funds(kept.available, kept.held, unused(workspace), kept.granted, kept.paid)
 
 
 def running_rate(workspace: Workspace) -> Decimal:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from arrakis.accounts import services as accounts
 from arrakis.accounts.access import Permission
 from arrakis.api import WorkspaceView, documented
+from deploy import metering
 from deploy.api.serializers import BalanceAnswer, EntryAnswer, SshKeyAnswer, SshKeyRequest
 from deploy.ledger import services as ledger
 
@@ -20,7 +21,7 @@ class BalanceView(WorkspaceView):
 
     @documented(BalanceAnswer, operation_id="balance")
     def get(self, request: Request) -> Response:
-        return Response(BalanceAnswer(ledger.balance(self.access.workspace.pk)).data)
+        return Response(BalanceAnswer(metering.funds(self.access.workspace)).data)
 
 
 class EntriesView(WorkspaceView):

@@ -165,8 +165,10 @@ class NewKeyAnswer(KeyAnswer):
 
 
 class BalanceAnswer(serializers.Serializer[Any]):
-    available = Money()
-    held = Money()
+    balance = Money(help_text=_("Everything that is left: available, held and bought; it falls by the second."))
+    available = Money(help_text=_("What can be spent now."))
+    held = Money(help_text=_("Set aside for what is starting or running; the rest returns on stop."))
+    bought = Money(help_text=_("Time bought ahead and not used yet; it returns on stop."))
     granted = Money()
     paid = Money()
     currency = serializers.CharField(default="USD", read_only=True)

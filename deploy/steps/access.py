@@ -17,9 +17,13 @@ def due(work: Work) -> Outcome | None:
     if machine is None or machine.state != MachineState.READY or work.replica.state not in REACHED:
         return None
     if machine.charged_from is None:
-        return _charge(work) if _allowance_over(work) else None
-    pending = MachineSshKey.objects.filter(deployment=work.deployment, installed_at__isnull=True)
-    return _install(work) if pending.exists() else None
+        return charge(work) if _allowance_over(work) else None
+    return _install(work) if keys_wait(work) else None
+
+
+def keys_wait(work: Work) -> bool:
+    """Whether the customer has keys that are not on the machine yet."""
+    return MachineSshKey.objects.filter(deployment=work.deployment, installed_at__isnull=True).exists()
 
 
 def _allowance_over(work: Work) -> bool:
@@ -29,7 +33,8 @@ def _allowance_over(work: Work) -> bool:
     return deployment.free_until is None or work.now >= deployment.free_until
 
 
-def _charge(work: Work) -> Outcome:
+def charge(work: Work) -> Outcome:
+    """Buy the first window; the keys go in with the next step."""
     return Stay(0, event="charging_began", write=lambda: metering.begin(work.rented), in_passing=True)
 
 

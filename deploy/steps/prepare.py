@@ -9,6 +9,7 @@ from deploy.engines.base import MODEL_DIR, LaunchPlan
 from deploy.machine import host
 from deploy.models import Deployment, Machine
 from deploy.states import State
+from deploy.steps import access
 from deploy.steps.base import Fail, Move, Outcome, Stay, Work
 from deploy.tunnels.paths import socket_path
 from deploy.weights import HubRefused, fetch_plan
@@ -108,6 +109,8 @@ def loading(work: Work) -> Outcome:
     failpoints.hit("running", "after")
     if not answered:
         return Stay(1, tried=True)
+    if work.rented.charged_from is None and access.keys_wait(work):
+        return access.charge(work)  # who reads `running` finds the door open: the keys go in first
     return Move(State.RUNNING, write=lambda: _serve(work))
 
 

@@ -36,7 +36,7 @@ def billing(request: ConsoleRequest) -> HttpResponse:
     workspace = request.access.workspace
     rate = metering.running_rate(workspace)
     context = {
-        "balance": ledger.balance(workspace.pk),
+        "funds": metering.funds(workspace),
         "entries": Paginator(ledger.entries(workspace.pk), ENTRIES_A_PAGE).get_page(request.GET.get("page")),
         "rate": rate,
         "hours_left": metering.hours_left(workspace, Decimal(0)) if rate else None,

@@ -103,8 +103,10 @@ class TestDeploy:
         assert owner.get(f"deployments/{made['id']}").json()["name"] == "first"
         assert [row["id"] for row in owner.get("deployments").json()["results"]] == [made["id"]]
         assert owner.get("balance").json() == {
+            "balance": "10.00",
             "available": "9.64",
             "held": "0.36",
+            "bought": "0.00",
             "granted": "9.64",
             "paid": "0.00",
             "currency": "USD",

@@ -93,7 +93,7 @@ def test_what_nobody_expected_says_nothing_of_itself(
     def broken(*_args: Any) -> None:
         raise ZeroDivisionError("secret")
 
-    monkeypatch.setattr("deploy.api.account.ledger.balance", broken)
+    monkeypatch.setattr("deploy.api.account.metering.funds", broken)
     answer = owner.get("balance", headers={"x-request-id": "mine-12345"})
     body = refused(answer, 500, "internal_error")
     assert body["request_id"] == "mine-12345"
