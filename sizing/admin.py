@@ -14,6 +14,7 @@ from sizing.models import HubModel, SlugHistory
 
 class SlugHistoryInline(ReadOnlyMixin, TabularInline):  # type: ignore[misc]
     model = SlugHistory
+    verbose_name_plural = _("old addresses")
     extra = 0
 
 

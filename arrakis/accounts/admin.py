@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.forms import BaseUserCreationForm
 from django.contrib.auth.models import Group
+from django.db import transaction
 from django.db.models import Count, QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.translation import gettext_lazy as _
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm
 
 from arrakis.accounts.models import ApiToken, Membership, SshKey, User, Workspace
 from arrakis.audit.admin import AuditedMixin, AuditedModelAdmin, ReadOnlyMixin, ReadOnlyModelAdmin
+from arrakis.audit.services import record
 
 admin.site.unregister(Group)
 
@@ -57,6 +59,16 @@ class UserAdmin(AuditedMixin, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc
         (_("Staff"), {"fields": ("is_staff", "is_superuser", "groups", "user_permissions")}),
     )
     add_fieldsets = ((None, {"classes": ("wide",), "fields": ("email", "name", "password1", "password2")}),)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        """Set by staff for somebody: written down, since it is as good as being them."""
+        with transaction.atomic():
+            before = User.objects.filter(pk=id).values_list("password", flat=True).first()
+            response: HttpResponse = super().user_change_password(request, id, form_url)
+            user = User.objects.filter(pk=id).first()
+            if user is not None and user.password != before:
+                record(actor=cast(User, request.user), action="staff.password_set", obj=user)
+        return response
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> tuple[str, ...]:
         """Only a superuser makes staff: otherwise a right to edit users would be the right to everything."""

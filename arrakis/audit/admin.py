@@ -55,6 +55,36 @@ class AuditedMixin:
                 after={name: _shown(name, saved[name]) for name in changed},
             )
 
+    def save_related(self, request: HttpRequest, form: ModelForm[Any], formsets: Any, change: bool) -> None:
+        """What an object is joined to (groups, permissions), which its own row does not say."""
+        before = _joined(form.instance)
+        super().save_related(request, form, formsets, change)  # type: ignore[misc]
+        after = _joined(form.instance)
+        if changed := [name for name in after if after[name] != before[name]]:
+            record(
+                actor=cast(User, request.user),
+                action="staff.changed",
+                obj=form.instance,
+                before={name: before[name] for name in changed},
+                after={name: after[name] for name in changed},
+            )
+
+    def save_formset(self, request: HttpRequest, form: ModelForm[Any], formset: Any, change: bool) -> None:
+        """Rows edited on the page of another: each is written down by itself."""
+        # Read anew: the formset's own rows already hold what was typed.
+        keys = [row.pk for row in formset.get_queryset()]
+        before = {row.pk: facts(row) for row in formset.model._default_manager.filter(pk__in=keys)}
+        gone = [deleted.instance.pk for deleted in formset.deleted_forms if deleted.instance.pk in before]
+        super().save_formset(request, form, formset, change)  # type: ignore[misc]
+        for row in formset.new_objects:
+            _record_row(request, "staff.added", row, None, facts(row))
+        for row, _fields in formset.changed_objects:
+            now = facts(row)
+            was = {name: value for name, value in before[row.pk].items() if now[name] != value}
+            _record_row(request, "staff.changed", row, was, {name: now[name] for name in was})
+        for key in gone:
+            _record_row(request, "staff.deleted", formset.model(pk=key), before[key], None)
+
     def delete_model(self, request: HttpRequest, obj: models.Model) -> None:
         _record_deleted(request, obj)
         super().delete_model(request, obj)  # type: ignore[misc]
@@ -82,6 +112,25 @@ _MISSING = object()
 def facts(obj: models.Model) -> dict[str, Any]:
     """Every stored field of `obj` by name; related objects by their id."""
     return {field.name: field.value_from_object(obj) for field in obj._meta.concrete_fields}
+
+
+def _joined(obj: models.Model) -> dict[str, list[str]]:
+    """Names of what `obj` is joined to by plain many-to-many fields, in order."""
+    plain = [field for field in obj._meta.many_to_many if field.remote_field.through._meta.auto_created]
+    return {field.name: sorted(map(str, getattr(obj, field.name).all())) for field in plain}
+
+
+def _record_row(
+    request: HttpRequest,
+    action: str,
+    row: models.Model,
+    before: dict[str, Any] | None,
+    after: dict[str, Any] | None,
+) -> None:
+    def shown(values: dict[str, Any] | None) -> dict[str, Any] | None:
+        return None if values is None else {name: _shown(name, value) for name, value in values.items()}
+
+    record(actor=cast(User, request.user), action=action, obj=row, before=shown(before), after=shown(after))
 
 
 def _record_deleted(request: HttpRequest, obj: models.Model) -> None:

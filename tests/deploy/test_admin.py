@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.db import connection
 from django.db.models import Model
 from django.test import Client
@@ -178,6 +178,47 @@ class TestAudit:
         place = reverse("admin:catalog_gpualias_delete", args=[alias.pk])
         signed_in(staff).post(place, {"post": "yes"})
         assert Record.objects.get(action="staff.deleted").before["raw_name"] == "H9000"
+
+    def test_a_member_added_changed_and_removed_on_the_workspaces_page(self, staff: User, shop: Shop) -> None:
+        client, workspace = signed_in(staff), shop.cast.workspace
+        place = reverse("admin:accounts_workspace_change", args=[workspace.pk])
+        form = client.get(place).context["adminform"].form
+        values = {name: _text(form[name].value()) for name in form.fields} | {"billing": "{}"}
+        rows = list(workspace.memberships.order_by("pk"))
+        inline: dict[str, Any] = {"memberships-TOTAL_FORMS": "3", "memberships-INITIAL_FORMS": "2"}
+        for n, row in enumerate(rows):
+            inline |= {f"memberships-{n}-id": row.pk, f"memberships-{n}-user": row.user_id}
+            inline |= {f"memberships-{n}-workspace": workspace.pk, f"memberships-{n}-role": row.role}
+        inline |= {"memberships-0-role": "admin", "memberships-1-DELETE": "on"}
+        inline |= {"memberships-2-user": staff.pk, "memberships-2-role": "viewer"}
+        inline |= {"memberships-2-workspace": workspace.pk}
+        answer = client.post(place, {**values, **inline})
+        assert answer.status_code == 302, answer.context["errors"]
+        found = {row.action: row for row in Record.objects.filter(object_type="accounts.membership")}
+        assert (found["staff.changed"].before, found["staff.changed"].after) == ({"role": "owner"}, {"role": "admin"})
+        assert found["staff.added"].after["user"] == str(staff.pk)
+        assert found["staff.deleted"].before["user"] == str(shop.cast.member.pk)
+        assert found["staff.deleted"].object_id == str(rows[1].pk)
+
+    def test_a_password_set_by_staff(self, staff: User, shop: Shop) -> None:
+        place = reverse("admin:auth_user_password_change", args=[shop.cast.owner.pk])
+        new = {"password1": "spice must flow", "password2": "spice must flow", "usable_password": "true"}
+        assert signed_in(staff).post(place, new).status_code == 302
+        shop.cast.owner.refresh_from_db()
+        assert shop.cast.owner.check_password("spice must flow")
+        record = Record.objects.get(action="staff.password_set")
+        assert (record.actor, record.object_id, record.after) == (staff, str(shop.cast.owner.pk), None)
+
+    def test_groups_given_to_staff(self, staff: User, shop: Shop) -> None:
+        group = Group.objects.create(name="billing desk")
+        client = signed_in(staff)
+        place = reverse("admin:accounts_user_change", args=[shop.cast.owner.pk])
+        values = {"email": "owner@example.com", "tz": "UTC", "is_active": "on", "groups": [group.pk]}
+        inline = {"ssh_keys-TOTAL_FORMS": "0", "ssh_keys-INITIAL_FORMS": "0"}
+        answer = client.post(place, {**values, **inline})
+        assert answer.status_code == 302, answer.context["errors"]
+        joined = [row for row in Record.objects.filter(action="staff.changed") if "groups" in row.after]
+        assert [(row.before["groups"], row.after["groups"]) for row in joined] == [([], ["billing desk"])]
 
 
 def _text(value: Any) -> Any:
