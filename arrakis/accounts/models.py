@@ -35,7 +35,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     locale = models.CharField(_("language"), max_length=10, blank=True)
     tz = models.CharField(_("time zone"), max_length=64, default="UTC")
     is_staff = models.BooleanField(_("staff"), default=False)
-    is_active = models.BooleanField(_("active"), default=True)
+    is_active = models.BooleanField(_("active"), default=True)  # type: ignore[misc]  # a plain True in the base
     suspended_at = models.DateTimeField(_("suspended at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
