@@ -15,7 +15,10 @@ from django.utils import translation
 
 from arrakis.accounts.models import Membership, Role, User, Workspace
 
+pytest_plugins = ["tests.demo.fixtures"]
+
 _NEEDS_SERVICES = {"db", "transactional_db", "django_db_setup", "live_server", "committed"}
+_NEEDS_SERVICES |= {"demo_host", "own_host", "demo_hub", "own_hub"}
 _SLOW_MARKERS = ("django_db", "services", "browser", "engines")
 
 

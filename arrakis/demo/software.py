@@ -47,7 +47,8 @@ def for_user(uid: int) -> Software:
     python = Path(sys.executable).resolve()
     if uid == os.geteuid():
         installed = [str(distribution(name).locate_file("")) for name in _PACKAGES]
-        return Software(python, {}, [str(THIS_CLONE), *dict.fromkeys(installed)], THIS_CLONE / _LAUNCHER)
+        needed = {name: value for name, value in os.environ.items() if name == _LIBRARY_PATH}
+        return Software(python, needed, [str(THIS_CLONE), *dict.fromkeys(installed)], THIS_CLONE / _LAUNCHER)
     shelf = data_home(THIS_CLONE) / "software"
     shelf.mkdir(mode=0o755, exist_ok=True)
     reached, environment = _python(python, uid, shelf)
