@@ -116,8 +116,9 @@ def facts(obj: models.Model) -> dict[str, Any]:
 
 def _joined(obj: models.Model) -> dict[str, list[str]]:
     """Names of what `obj` is joined to by plain many-to-many fields, in order."""
-    plain = [field for field in obj._meta.many_to_many if field.remote_field.through._meta.auto_created]
-    return {field.name: sorted(map(str, getattr(obj, field.name).all())) for field in plain}
+    throughs = {field.name: field.remote_field.through for field in obj._meta.many_to_many}
+    plain = [name for name, through in throughs.items() if through is not None and through._meta.auto_created]
+    return {name: sorted(map(str, getattr(obj, name).all())) for name in plain}
 
 
 def _record_row(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import asyncssh
 import pytest
@@ -78,9 +79,11 @@ class TestToken:
 
 class TestMembers:
     def test_somebody_with_an_account_is_added_once(self, cast: Cast) -> None:
-        add = lambda: services.add_member(  # noqa: E731
-            workspace=cast.workspace, actor=cast.owner, email="STRANGER@example.com", role=Role.VIEWER
-        )
+        def add() -> Membership:
+            return services.add_member(
+                workspace=cast.workspace, actor=cast.owner, email="STRANGER@example.com", role=Role.VIEWER
+            )
+
         assert add().user == cast.stranger
         assert refused(Conflict, add) == "member_already"
 
@@ -130,7 +133,7 @@ class TestMembers:
         assert refused(NotFound, remove) == "member_not_found"
 
 
-def public_key(kind: str, **more: int) -> str:
+def public_key(kind: str, **more: Any) -> str:
     return asyncssh.generate_private_key(kind, **more).export_public_key().decode().strip()
 
 
