@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from arrakis import clock
 from arrakis.accounts.models import User, Workspace
@@ -16,7 +16,9 @@ from deploy.ledger import services as ledger
 from deploy.ledger.models import Entry
 from deploy.models import Attempt, Deployment, Machine, Quote, Replica, ReplicaStatus, Window
 from deploy.states import MachineState, State
-from tests.deploy.conftest import DatabaseClock
+
+if TYPE_CHECKING:
+    from tests.deploy.conftest import DatabaseClock
 
 PRICE = Decimal("0.36")
 """Per hour: one hundredth of a cent a second."""

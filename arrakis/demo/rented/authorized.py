@@ -24,7 +24,17 @@ _MAX_BYTES: Final = 1024 * 1024
 _MARK: Final = re.compile(r"(arrakis:[a-z0-9-]+:[a-z]+)(?::[A-Za-z0-9-]+)?\Z")
 _PERMISSIONS: Final = ("pty", "port-forwarding", "agent-forwarding", "X11-forwarding", "user-rc")
 _KNOWN: Final = frozenset(
-    {"restrict", "command", "expiry-time", "from", "permitopen", "permitlisten", "no-touch-required", "verify-required"}
+    {
+        "restrict",
+        "command",
+        "environment",
+        "expiry-time",
+        "from",
+        "permitopen",
+        "permitlisten",
+        "no-touch-required",
+        "verify-required",
+    }
     | {prefix + permission for permission in _PERMISSIONS for prefix in ("", "no-")}
 )
 
