@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
 from django.contrib.postgres.fields import ArrayField
@@ -35,7 +35,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     locale = models.CharField(_("language"), max_length=10, blank=True)
     tz = models.CharField(_("time zone"), max_length=64, default="UTC")
     is_staff = models.BooleanField(_("staff"), default=False)
-    is_active = models.BooleanField(_("active"), default=True)  # type: ignore[misc]  # a plain True in the base
+    is_active = models.BooleanField(_("active"), default=True)
     suspended_at = models.DateTimeField(_("suspended at"), null=True, blank=True)
     created_at = models.DateTimeField(_("created at"), auto_now_add=True)
 
@@ -43,7 +43,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
-    REQUIRED_FIELDS: list[str] = []
+    REQUIRED_FIELDS: ClassVar[list[str]] = []
 
     class Meta:
         verbose_name = _("user")
