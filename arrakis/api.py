@@ -59,7 +59,8 @@ def documented(
     """`extend_schema` with this API's errors: `@documented(Serializer, status=201, errors=(400, 402, 409))`."""
     if many:
         answer, more = paged(answer), {"parameters": PAGE_PARAMETERS, **more}
-    schema: Callable[[F], F] = extend_schema(responses={status: answer, **{code: ERRORS[code] for code in errors}}, **more)
+    answers = {status: answer, **{code: ERRORS[code] for code in errors}}
+    schema: Callable[[F], F] = extend_schema(responses=answers, **more)
     return schema
 
 
