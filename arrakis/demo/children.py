@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _LEASH = Path(__file__).with_name("leash.py")
+_PR_SET_CHILD_SUBREAPER = 36
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.5, 30.0
 _STEADY_S = 30.0
 """After so long up, a process that dies is started again at once, as the first time."""
@@ -100,6 +102,34 @@ class Children:
                 self.say(f"{child.name} did not stop in {child.stop_seconds:.0f} s and is killed.")
             _signal_group(child, signal.SIGKILL)
             child.process.wait()
+
+
+def adopt_orphans() -> None:
+    """From now on what outlives its parent, anywhere below us, becomes ours and not init's (Linux only)."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "prctl"):
+        library.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_orphans() -> None:
+    """Kill and collect what is still below us when all that we know of has ended."""
+    while True:
+        try:
+            pid, _status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            orphans = _own_children()
+            for orphan in orphans:
+                os.kill(orphan, signal.SIGKILL)
+            if not orphans:
+                return
+            os.waitpid(-1, 0)
+
+
+def _own_children() -> list[int]:
+    listed = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    return [int(pid) for pid in listed.read_text().split()] if listed.exists() else []
 
 
 def _how(status: int) -> str:

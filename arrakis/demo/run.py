@@ -17,7 +17,7 @@ from django.core.management import call_command
 
 from arrakis import embedded
 from arrakis.demo import machine
-from arrakis.demo.children import ChildFailed, Children
+from arrakis.demo.children import ChildFailed, Children, adopt_orphans, end_orphans
 from arrakis.demo.product import Ports, Product
 from arrakis.embedded.clone import THIS_CLONE, private_folder
 from arrakis.embedded.files import open_lock, read_json, try_lock, write_private
@@ -40,6 +40,7 @@ def run(*, started: float, wanted_port: int, reset: bool) -> int:
     for number in _STOPPERS:
         signal.signal(number, _ask)
     (folder / "demo.json").unlink(missing_ok=True)
+    adopt_orphans()
     demo = Demo(folder, wanted_port)
     try:
         if reset:
@@ -55,6 +56,7 @@ def run(*, started: float, wanted_port: int, reset: bool) -> int:
         for number in _STOPPERS:
             signal.signal(number, demo.hurry_up)
         demo.stop()
+        end_orphans()
         os.close(lock)
     _say("Stopped.")
     return 0

@@ -84,6 +84,12 @@ def socket_dir(root: Path, instance: str, owner: int) -> Path:
     return _short_folder(root, f"sockets-{instance}", owner=owner)
 
 
+def forget_socket_dir(root: Path, instance: str) -> Path:
+    """The folder that was used so far, to be removed; the next start makes another."""
+    with _places(root) as places:
+        return Path(str(places.pop(f"sockets-{instance}", root / ".arrakis" / "none")))
+
+
 def service_uid(root: Path) -> int:
     """Who PostgreSQL and Valkey run as: ourselves, or, for root, a user that owns nothing else."""
     return _own_uid(root, "services") if os.geteuid() == 0 else os.geteuid()

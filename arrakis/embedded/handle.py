@@ -82,10 +82,11 @@ def reset(*, instance: str = "main", root: Path | None = None) -> None:
     """Stop the services and remove their data."""
     root = root or clone.THIS_CLONE
     stop(instance=instance, root=root)
-    shutil.rmtree(clone.data_home(root) / instance, ignore_errors=True)
-    folder = _folder(root, instance)
-    if folder.is_dir():
-        for path in folder.iterdir():
+    for folder in (clone.data_home(root) / instance, clone.forget_socket_dir(root, instance)):
+        shutil.rmtree(folder, ignore_errors=True)
+    notes = _folder(root, instance)
+    if notes.is_dir():
+        for path in notes.iterdir():
             if path.name not in {"lock", "users"} and path.is_file():
                 path.unlink(missing_ok=True)
 
