@@ -36,7 +36,7 @@ lint:
 	@$(VENV) -m ruff format --check .
 	@$(VENV) -m ruff check .
 	@$(VENV) -m mypy .
-	@$(VENV) -m djlint --check --lint templates
+	@$(VENV) -m djlint --lint templates
 	@$(VENV) manage.py messages --check
 	@$(VENV) manage.py makemigrations --check --dry-run
 	@$(VENV) manage.py check --fail-level WARNING
@@ -45,7 +45,6 @@ format:
 	@$(SETUP) test lint
 	@$(VENV) -m ruff format .
 	@$(VENV) -m ruff check --fix .
-	@$(VENV) -m djlint --reformat --quiet templates
 
 messages:
 	@$(SETUP) demo
