@@ -16,7 +16,8 @@ _DEPLOYMENT = f"deployments/(?P<deployment_id>{_ID})"
 
 def _at(route: str, view: type[APIView], name: str) -> URLPattern:
     handler: Any = view.as_view()
-    return re_path(f"^{route}/?$", handler, name=name)
+    pattern: URLPattern = re_path(f"^{route}/?$", handler, name=name)
+    return pattern
 
 
 app_name = "api"

@@ -150,8 +150,8 @@ def test_ending_one_machine_while_the_deployment_is_refunded() -> None:
     second = a_machine(deployment, seen_at=clock.now())
     metering.begin(second)
     now = clock.now()
-    calls: list[Callable[[], Any]] = [partial(metering.end, machine, used_until=now) for machine in (first, second)] * 2
-    at_once([*calls, partial(metering.refund, deployment, reason_code="x"), partial(metering.close, deployment)])
+    ends = 2 * [partial(metering.end, machine, used_until=now) for machine in (first, second)]
+    at_once([*ends, partial(metering.refund, deployment, reason_code="x"), partial(metering.close, deployment)])
     assert services.net_taken(_entries_of(deployment)) == metering.cost_so_far(deployment) == 0
     assert in_order() == []
 
