@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import Count, F, Min, OuterRef, QuerySet, TextField
@@ -62,7 +63,7 @@ def regions() -> dict[int, list[str]]:
     return found
 
 
-def _groups() -> QuerySet[Offer]:
+def _groups() -> QuerySet[Any, Any]:
     live = Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu=OuterRef("pk")).order_by()
     grouped = live.values("gpu_count", "provider_id", "region", "provider__name", "provider__is_sample")
     return grouped.annotate(lowest=Min("cost_per_gpu_hour"), offers_here=Count("pk")).values(

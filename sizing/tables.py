@@ -60,7 +60,7 @@ class Sizing:
         return [Row(mode, self.fits[mode], mode == self.published) for mode in modes]
 
 
-def sizing(params_billion: Decimal, gpus: Iterable[fit.Candidate], published: Mode | None = None) -> Sizing:
+def sizing(params_billion: Decimal, gpus: Iterable[fit.Priced], published: Mode | None = None) -> Sizing:
     gpus = list(gpus)
     needs = memory.requirements(params_billion)
     return Sizing(params_billion, {mode: fit.smallest(gb, gpus) for mode, gb in needs.items()}, published)
