@@ -9,6 +9,7 @@ import httpx
 import pytest
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError
+from huggingface_hub.hf_api import RepoFile
 
 from arrakis.demo.hub import GGUF, MODEL
 from tests.demo.fixtures import RunningHub
@@ -32,10 +33,11 @@ def test_the_official_client_reads_the_model(demo_hub: RunningHub, name: str) ->
 
 def test_the_official_client_lists_the_files(demo_hub: RunningHub) -> None:
     api = HfApi(endpoint=demo_hub.url, token=False)
-    tree = {entry.path: entry for entry in api.list_repo_tree(MODEL, recursive=True)}
-    assert tree[GGUF].size == 98362432 and tree[GGUF].lfs.sha256 == demo_hub.hub.digest(GGUF)
+    tree = {entry.path: entry for entry in api.list_repo_tree(MODEL, recursive=True) if isinstance(entry, RepoFile)}
+    lfs = tree[GGUF].lfs
+    assert tree[GGUF].size == 98362432 and lfs is not None and lfs.sha256 == demo_hub.hub.digest(GGUF)
     found = api.get_paths_info(MODEL, ["config.json", "missing.bin"], revision=demo_hub.hub.commit)
-    assert [entry.path for entry in found] == ["config.json"]
+    assert [entry.path for entry in found] == ["config.json"] and isinstance(found[0], RepoFile)
     content = httpx.get(address(demo_hub, "config.json")).content
     assert found[0].blob_id == hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
 

@@ -1,6 +1,7 @@
 """authorized_keys as OpenSSH reads it: asyncssh parses a line, what it leaves open is settled here.
 
 An option that is not known makes the line void, as in OpenSSH: a restriction must not be lost to a spelling.
+`environment` is taken and, as in OpenSSH by default, not obeyed: the server gives the mark of a line's comment instead.
 """
 
 from __future__ import annotations

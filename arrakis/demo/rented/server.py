@@ -68,7 +68,8 @@ def run(settings: Settings) -> None:
     try:
         asyncio.run(Host(settings).serve())
     except OSError as error:
-        raise SystemExit(f"Port {settings.port} of loopback cannot be listened on: {error.strerror}.") from error
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise SystemExit(f"Port {settings.port} of loopback cannot be listened on: {reason}.") from error
     finally:
         left = kill_all(settings.folder)
     if left:
