@@ -58,7 +58,8 @@ def deployment(world: World, rentable: str, customer: Customer, key: asyncssh.SS
     world.start("worker", "-m", "tests.deploy.thin_worker")
     quote = a_quote(customer, FleetHost.objects.get().gpu, model=rentable)
     made = a_request(customer, quote, ssh_keys=[key.export_public_key().decode()])
-    world.wait("the customer's key", lambda: MachineSshKey.objects.filter(installed_at__isnull=False).exists())
+    world.wait("running", lambda: is_in(made, State.RUNNING))
+    assert MachineSshKey.objects.get().installed_at is not None
     return made
 
 

@@ -76,8 +76,8 @@ def test_every_step_both_ways(world: World, rented_host: DemoHost, started: Depl
     for failpoint in both(UP):
         die_at(world, failpoint)
     world.start("worker", "-m", "tests.deploy.thin_worker")
-    world.wait("the customer's key", lambda: MachineSshKey.objects.filter(installed_at__isnull=False).exists())
-    assert now(started, State.RUNNING)
+    world.wait("running", lambda: now(started, State.RUNNING))
+    assert MachineSshKey.objects.get().installed_at is not None
     world.stop("worker")
     services.restart(deployment=started, actor=customer.user)
     for failpoint in both(AGAIN):
