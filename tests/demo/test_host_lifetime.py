@@ -61,7 +61,9 @@ def test_it_ends_with_all_that_was_started_on_it(own_host: RunningHost) -> None:
     own_host.start()
     name = stray(own_host)
     run(own_host, "nohup sleep 1000 >/dev/null 2>&1 </dev/null &")
+    assert (own_host.folder / "host.json").exists()
     assert own_host.stop() == 0
+    assert not (own_host.folder / "host.json").exists()
     assert named(name) == []
     assert marked(own_host) == []
 

@@ -71,6 +71,7 @@ def run(settings: Settings) -> None:
         reason = os.strerror(error.errno) if error.errno else str(error)
         raise SystemExit(f"Port {settings.port} of loopback cannot be listened on: {reason}.") from error
     finally:
+        (settings.folder / "host.json").unlink(missing_ok=True)
         left = kill_all(settings.folder)
     if left:
         raise SystemExit(f"These processes did not end: {left}.")
