@@ -12,7 +12,7 @@ from django.db.models.functions import Cast, JSONObject
 
 from catalog.models import Gpu, Offer
 from catalog.pricing import Scope, price
-from catalog.queries import _active_rules, _live, _rules
+from catalog.queries import active_rules, is_live, rules_of
 
 
 @dataclass(frozen=True)
@@ -34,10 +34,10 @@ class Group:
 def gpu_with_groups(key: str) -> tuple[Gpu, list[Group]] | None:
     """The listed Gpu and its groups, the cheapest of each count first; None where there is no such Gpu. One query."""
     gpus = Gpu.objects.filter(key=key, is_listed=True, kind=Gpu.Kind.GPU)
-    gpu = gpus.annotate(group_rows=ArraySubquery(_groups()), rule_rows=_active_rules()).first()
+    gpu = gpus.annotate(group_rows=ArraySubquery(_groups()), rule_rows=active_rules()).first()
     if gpu is None:
         return None
-    rules = _rules(gpu.rule_rows)
+    rules = rules_of(gpu.rule_rows)
     groups = [
         Group(
             count=row["count"],
@@ -56,7 +56,7 @@ def gpu_with_groups(key: str) -> tuple[Gpu, list[Group]] | None:
 
 def regions() -> dict[int, list[str]]:
     """By Gpu, the regions that its live offers are in. One query."""
-    live = Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu__kind=Gpu.Kind.GPU)
+    live = Offer.objects.filter(is_live("provider__", F("last_seen")), rentable=True, gpu__kind=Gpu.Kind.GPU)
     found: dict[int, list[str]] = {}
     for gpu, region in live.exclude(region="").order_by("region").values_list("gpu_id", "region").distinct():
         found.setdefault(gpu, []).append(region)
@@ -64,7 +64,7 @@ def regions() -> dict[int, list[str]]:
 
 
 def _groups() -> QuerySet[Any, Any]:
-    live = Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu=OuterRef("pk")).order_by()
+    live = Offer.objects.filter(is_live("provider__", F("last_seen")), rentable=True, gpu=OuterRef("pk")).order_by()
     grouped = live.values("gpu_count", "provider_id", "region", "provider__name", "provider__is_sample")
     return grouped.annotate(lowest=Min("cost_per_gpu_hour"), offers_here=Count("pk")).values(
         row=JSONObject(

@@ -92,7 +92,7 @@ class PricedOffer:
 def market() -> Market:
     """The public market, by one query."""
     state = _state()
-    rules = _rules(state["rule_rows"])
+    rules = rules_of(state["rule_rows"])
     costs: dict[int, list[_Cost]] = {}
     for row in state["cost_rows"]:
         costs.setdefault(row["gpu"], []).append(_Cost(**{**row, "cost": Decimal(row["cost"])}))
@@ -114,7 +114,7 @@ def market() -> Market:
 def quotable() -> QuerySet[Offer]:
     """Offers that can really be rented now, with their provider, Gpu and host."""
     return (
-        Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu__isnull=False)
+        Offer.objects.filter(is_live("provider__", F("last_seen")), rentable=True, gpu__isnull=False)
         .filter(provider__is_sample=False)
         .exclude(provider__adaptor="")
         .select_related("provider", "gpu", "fleet_host")
@@ -123,7 +123,7 @@ def quotable() -> QuerySet[Offer]:
 
 def quotable_offers(*, gpu_key: str | None = None, count: int = 1) -> list[PricedOffer]:
     """Quotable offers of the Gpu (of any, without one) that hold `count`, the cheapest whole price first. One query."""
-    offers = quotable().filter(gpu_count__gte=count).annotate(rule_rows=_active_rules())
+    offers = quotable().filter(gpu_count__gte=count).annotate(rule_rows=active_rules())
     if gpu_key is not None:
         offers = offers.filter(gpu__key=gpu_key)
     return sorted(_priced(offers), key=_cheapest_first)
@@ -138,7 +138,7 @@ def cheapest_quotable(*, gpu_key: str, count: int) -> PricedOffer | None:
     offers = (
         quotable()
         .filter(gpu__key=gpu_key, gpu_count__gte=count)
-        .annotate(rule_rows=_active_rules())
+        .annotate(rule_rows=active_rules())
         .order_by(*scope, "cost_per_gpu_hour", "pk")
         .distinct(*scope)
     )
@@ -147,7 +147,7 @@ def cheapest_quotable(*, gpu_key: str, count: int) -> PricedOffer | None:
 
 def find_quotable(offer_id: int) -> PricedOffer | None:
     """The offer with its price as of now, None where it can no longer be rented. One query."""
-    return next(iter(_priced(quotable().filter(pk=offer_id).annotate(rule_rows=_active_rules()))), None)
+    return next(iter(_priced(quotable().filter(pk=offer_id).annotate(rule_rows=active_rules()))), None)
 
 
 def offer_price(offer: Offer, rules: Iterable[Rule]) -> Decimal:
@@ -178,7 +178,7 @@ def _state() -> dict[str, Any]:
         gpu_rows=ArraySubquery(_listed_gpus()),
         cost_rows=ArraySubquery(_live_costs()),
         machine_rows=ArraySubquery(_machines()),
-        rule_rows=_active_rules(),
+        rule_rows=active_rules(),
         seen_at=Subquery(_public_offers().order_by("-last_seen").values("last_seen")[:1]),
     )
     fields = ("n", "gpu_rows", "cost_rows", "machine_rows", "rule_rows", "seen_at")
@@ -207,7 +207,7 @@ def _listed_gpus() -> QuerySet[Any]:
 def _live_costs() -> QuerySet[Any]:
     """Freshness by the provider's newest batch here: all offers of a complete batch were seen with it."""
     newest = SourceRun.objects.filter(provider=OuterRef("pk")).order_by("-fetched_at").values("fetched_at")[:1]
-    live = QuerySet(Provider).annotate(newest=Subquery(newest)).filter(_live("", F("newest")))
+    live = QuerySet(Provider).annotate(newest=Subquery(newest)).filter(is_live("", F("newest")))
     costs = LowestCost.objects.filter(provider__in=live.values("pk"), gpu__kind=Gpu.Kind.GPU)
     return costs.values(
         row=JSONObject(
@@ -222,7 +222,7 @@ def _live_costs() -> QuerySet[Any]:
 
 
 def _public_offers() -> QuerySet[Offer]:
-    return Offer.objects.filter(_live("provider__", F("last_seen")), rentable=True, gpu__kind=Gpu.Kind.GPU)
+    return Offer.objects.filter(is_live("provider__", F("last_seen")), rentable=True, gpu__kind=Gpu.Kind.GPU)
 
 
 def _machines() -> QuerySet[Any]:
@@ -239,7 +239,7 @@ def _machines() -> QuerySet[Any]:
     )
 
 
-def _active_rules() -> ArraySubquery:
+def active_rules() -> ArraySubquery:
     rules = PriceRule.objects.filter(active=True, valid__contains=Now())
     amounts = {name: Cast(name, TextField()) for name in ("fixed", "percent", "add", "floor")}
     return ArraySubquery(
@@ -257,13 +257,13 @@ def _active_rules() -> ArraySubquery:
     )
 
 
-def _live(prefix: str, seen_at: Combinable) -> Q:
+def is_live(prefix: str, seen_at: Combinable) -> Q:
     fresh = Q(**{f"{prefix}is_sample": True}) | Q(**{f"{prefix}stale_after": None})
     fresh |= Q(**{f"{prefix}stale_after__gte": Now() - seen_at})
     return Q(**{f"{prefix}enabled": True}) & fresh
 
 
-def _rules(rows: Iterable[dict[str, Any]]) -> list[Rule]:
+def rules_of(rows: Iterable[dict[str, Any]]) -> list[Rule]:
     amounts = ("fixed", "percent", "add", "floor")
     return [
         Rule(**{**row, **{name: None if row[name] is None else Decimal(row[name]) for name in amounts}}) for row in rows
@@ -272,7 +272,7 @@ def _rules(rows: Iterable[dict[str, Any]]) -> list[Rule]:
 
 def _priced(offers: QuerySet[Any]) -> list[PricedOffer]:
     rows = list(offers)
-    rules = _rules(rows[0].rule_rows) if rows else []
+    rules = rules_of(rows[0].rule_rows) if rows else []
     return [PricedOffer(offer, offer_price(offer, rules)) for offer in rows]
 
 
