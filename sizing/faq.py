@@ -39,10 +39,7 @@ def structured(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def paying() -> str:
-    return _(
-        "Prices are per hour and charged by the second, from a balance that you pay in before. What is left of an hour "
-        "that you do not use stays yours."
-    )
+    return _("Prices are per hour and charged by the second, from a prepaid balance. What you do not use stays yours.")
 
 
 def of_model(model: HubModel, sizing: Sizing) -> list[Question]:
@@ -73,9 +70,9 @@ def of_guide(market: Market, seventy: Sizing, eight: Sizing) -> list[Question]:
             _("Why does fine-tuning take more memory than serving?"),
             [
                 _(
-                    "Serving keeps the weights and a cache. Full fine-tuning with Adam in mixed precision also keeps "
-                    "gradients and two more states of each parameter in 32 bits: 16 bytes a parameter (ZeRO, "
-                    "arXiv:1910.02054)."
+                    "Serving keeps the weights and a cache. Full fine-tuning with Adam in mixed precision also keeps a "
+                    "gradient and three 32-bit numbers for each parameter, a copy of it and Adam's two states: 16 bytes "
+                    "a parameter (ZeRO, arXiv:1910.02054)."
                 ),
                 _(
                     "LoRA (arXiv:2106.09685) trains small matrices beside frozen weights, and QLoRA (arXiv:2305.14314) "
