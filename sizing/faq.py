@@ -71,8 +71,8 @@ def of_guide(market: Market, seventy: Sizing, eight: Sizing) -> list[Question]:
             [
                 _(
                     "Serving keeps the weights and a cache. Full fine-tuning with Adam in mixed precision also keeps a "
-                    "gradient and three 32-bit numbers for each parameter, a copy of it and Adam's two states: 16 bytes "
-                    "a parameter (ZeRO, arXiv:1910.02054)."
+                    "gradient and three 32-bit numbers for each parameter, a copy of it and Adam's two states: 16 "
+                    "bytes a parameter (ZeRO, arXiv:1910.02054)."
                 ),
                 _(
                     "LoRA (arXiv:2106.09685) trains small matrices beside frozen weights, and QLoRA (arXiv:2305.14314) "
