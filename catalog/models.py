@@ -117,6 +117,7 @@ class FleetHost(models.Model):
     reset_command = models.CharField(_("reset command"), max_length=500, blank=True)
     gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="hosts")
     gpu_count = models.PositiveIntegerField(_("GPUs"), default=1)
+    ram = models.PositiveIntegerField(_("memory, GB"), null=True, blank=True)
     cost = usd(_("cost per GPU-hour, USD"))
     mode = models.CharField(_("mode"), max_length=10, choices=Mode.choices, default=Mode.CONTAINER)
     splittable = models.BooleanField(_("splittable"), default=False)

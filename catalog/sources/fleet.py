@@ -44,5 +44,6 @@ def _offer(host: FleetHost) -> RawOffer:
         machine_ref=host.name,
         fleet_host_id=host.pk,
         region=host.region,
+        ram=host.ram,
         rentable=host.enabled and host.state == FleetHost.State.READY,
     )
