@@ -3,7 +3,8 @@
 Pages ask `market()`: one query, one statement's snapshot, so that prices, counts and version always belong together.
 Renting asks `cheapest_quotable`, `quotable_offers` or `find_quotable`: one query each, over real offers only.
 
-Live: the provider is enabled and its offers are fresh (`stale_after`), or it is sample data, which is never stale.
+Live: the provider is enabled and its offers are fresh (`stale_after`), or it is sample data, which is never stale and
+ends when a real market has been read.
 Quotable: live, and the provider has an adaptor that can rent and is not sample data. Public figures are of live
 offers of kind gpu; a cpu is priced for who rents it and never shown, suggested or counted.
 """
@@ -17,7 +18,7 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.postgres.expressions import ArraySubquery
-from django.db.models import F, Max, OuterRef, Q, QuerySet, Subquery, TextField
+from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, TextField
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, JSONObject, Now
 
@@ -25,6 +26,8 @@ from catalog.models import Gpu, LowestCost, Offer, PriceRule, Provider, SourceRu
 from catalog.pricing import Rule, Scope, price
 
 COUNTS = (1, 2, 4, 8)
+FLEET = "fleet"
+"""The adaptor of the operator's own hosts."""
 
 
 @dataclass(frozen=True)
@@ -258,9 +261,14 @@ def active_rules() -> ArraySubquery:
 
 
 def is_live(prefix: str, seen_at: Combinable) -> Q:
-    fresh = Q(**{f"{prefix}is_sample": True}) | Q(**{f"{prefix}stale_after": None})
-    fresh |= Q(**{f"{prefix}stale_after__gte": Now() - seen_at})
-    return Q(**{f"{prefix}enabled": True}) & fresh
+    """Whether a provider's offers count now: enabled, not stale; sample data only until a real market has been read.
+
+    The operator's own hosts are no market: they stand beside the sample's prices, and do not end them.
+    """
+    real = LowestCost.objects.filter(provider__enabled=True, provider__is_sample=False, gpu__kind=Gpu.Kind.GPU)
+    sample = Q(**{f"{prefix}is_sample": True}) & ~Exists(real.exclude(provider__adaptor=FLEET))
+    fresh = Q(**{f"{prefix}stale_after": None}) | Q(**{f"{prefix}stale_after__gte": Now() - seen_at})
+    return Q(**{f"{prefix}enabled": True}) & (sample | (Q(**{f"{prefix}is_sample": False}) & fresh))
 
 
 def rules_of(rows: Iterable[dict[str, Any]]) -> list[Rule]:

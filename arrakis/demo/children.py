@@ -87,6 +87,7 @@ class Children:
                 self.say(f"{child.name} ended ({_how(child.ended)}); started again in {child.pause:.1f} s.")
                 _signal_group(child, signal.SIGKILL)  # what it had started itself
             elif child.start_at is not None and now >= child.start_at:
+                child.environment = {**child.environment, "ARRAKIS_FAILPOINT": ""}  # a crash asked for happens once
                 child.start()
 
     def stop(self) -> None:

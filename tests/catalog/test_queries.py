@@ -203,3 +203,22 @@ def test_an_offer_of_an_unknown_gpu_is_never_quoted() -> None:
 def test_a_lost_version_row_comes_back() -> None:
     Version.objects.all().delete()
     assert queries.market().version == 1
+
+
+class TestSampleMarket:
+    """Prices of a sample must not stand among those of this minute."""
+
+    def test_a_real_market_ends_it(self) -> None:
+        sample = Provider.objects.create(key="sample-x", name="Sample", is_sample=True)
+        ingest.apply(sample, batch(offer("a", cost="1.00")))
+        assert queries.market().price("h100") == usd("1.00")
+        ingest.apply(provider(adaptor="vast"), batch(offer("b", cost="2.00")))
+        market = queries.market()
+        assert (market.price("h100"), market.is_sample, market.gpu_total) == (usd("2.00"), False, 1)
+
+    def test_own_hosts_stand_beside_it(self) -> None:
+        sample = Provider.objects.create(key="sample-x", name="Sample", is_sample=True)
+        own = Provider.objects.create(key="own-x", name="Own", adaptor="fleet")
+        ingest.apply(sample, batch(offer("a", cost="1.00")))
+        ingest.apply(own, batch(offer("b", cost="0.90")))
+        assert (queries.market().price("h100"), queries.market().gpu_total) == (usd("0.90"), 2)
