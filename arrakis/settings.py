@@ -54,13 +54,15 @@ GATEWAY_HOSTS = env.words("GATEWAY_HOSTS", [])
 GATEWAY_URL = env.text("GATEWAY_URL", f"https://{GATEWAY_HOSTS[0]}" if GATEWAY_HOSTS else SITE_URL).rstrip("/")
 RELEASE = env.text("RELEASE", "dev")
 INSTALLATION = env.text("INSTALLATION", "local")
-"""Part of every machine's label, so that two installations on one provider account never touch each other's machines."""
+"""Part of every machine's label: two installations on one provider account never touch each other's machines."""
 RUN_DIR = Path(env.text("RUN_DIR", "/run/arrakis"))
 """Private folder (0700) for the tunnels' Unix sockets; a short name, because a socket's address holds 107 bytes."""
 if not (PRODUCTION or env.text("RUN_DIR")):
     from arrakis import embedded
 
     RUN_DIR = embedded.run_dir()
+
+METRICS_TOKEN = env.text("METRICS_TOKEN")
 
 HF_ENDPOINT = env.text("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
 HF_TOKEN = env.text("HF_TOKEN")
@@ -163,7 +165,7 @@ LOGOUT_REDIRECT_URL = "/"
 SIGN_UP_OPEN = env.flag("SIGN_UP_OPEN", True)
 """Whether anybody may make an account; closed, staff make them in the admin."""
 
-# Every language the code can speak; translated columns exist for all of them. PUBLISHED_LANGUAGES chooses what is shown.
+# Every language the code can speak; translated columns exist for all. PUBLISHED_LANGUAGES chooses what is shown.
 ALL_LANGUAGES = [
     ("en", "English"),
     ("fr", "Français"),

@@ -7,6 +7,7 @@ from django.contrib import admin
 from django.urls import include, path
 
 from arrakis import robots, views
+from deploy.probes import metrics
 
 urlpatterns = [
     path("", views.root, name="root"),
@@ -14,7 +15,7 @@ urlpatterns = [
     path("sitemap.xml", robots.sitemap, name="sitemap"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),
-    path("metrics", views.metrics, name="metrics"),
+    path("metrics", metrics, name="metrics"),
     path("admin/", admin.site.urls),
     path("api/", include("arrakis.api_urls")),
     *i18n_patterns(

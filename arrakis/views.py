@@ -26,10 +26,6 @@ def readyz(request: HttpRequest) -> HttpResponse:
     return JsonResponse({"status": "ok"})
 
 
-def metrics(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("", content_type="text/plain; version=0.0.4")
-
-
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return render(request, "404.html", status=404)
 
