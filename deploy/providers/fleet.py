@@ -63,9 +63,7 @@ class FleetProvider(Provider):
         _clear(_host(machine), machine.label)
 
     def released(self, machine: Machine) -> None:
-        FleetHost.objects.filter(pk=_host(machine).pk, state=FleetHost.State.LEASED).update(
-            state=FleetHost.State.READY
-        )
+        FleetHost.objects.filter(pk=_host(machine).pk, state=FleetHost.State.LEASED).update(state=FleetHost.State.READY)
         fleet_offers.refresh()
 
     def listings(self) -> Iterator[Listing]:
