@@ -12,7 +12,7 @@ from deploy.providers.base import Found, Listing, NotYet, OutcomeUnknown, Provid
 
 @dataclass
 class FakeCloud(Provider):
-    """`script` says how the next creates go, one word each: ok, refuse, lost (made, but no answer), dead (no answer)."""
+    """`script` says how the next creates go, a word each: ok, refuse, lost (made, but no answer), dead (no answer)."""
 
     key = "cloud"
 
