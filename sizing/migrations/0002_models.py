@@ -24,7 +24,7 @@ MODELS = [
         "interest": 70,
     }, (
         "A mixture-of-experts model with 753.3 billion parameters and a context of a million tokens, published in FP8.",
-        "Un modèle à mélange d'experts de 753,3 milliards de paramètres, avec un contexte d'un million de jetons, "
+        "Un modèle à mélange d'experts de 753,3 milliards de paramètres, avec un contexte d'un million de tokens, "
         "publié en FP8.",
         "Um modelo de mistura de especialistas com 753,3 bilhões de parâmetros e contexto de um milhão de tokens, "
         "publicado em FP8.",
