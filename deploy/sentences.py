@@ -323,7 +323,7 @@ EVENTS: Final[dict[str, Row]] = {
     ),
     "release_pending": Row(_("The machine is not released yet; we go on trying.")),
     "renting": Row(_("A machine is being rented.")),
-    "requested": Row(_("Asked for; %(hold)s are held.")),
+    "requested": Row(_("Asked for; %(hold)s is held.")),
     "restart_asked": Row(_("A restart was asked for.")),
     "restarted": Row(_("The engine was restarted.")),
     "running": Row(_("It runs and has answered.")),
