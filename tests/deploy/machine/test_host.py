@@ -53,14 +53,14 @@ def until(machine: RunningHost, **wanted: Any) -> Status:
     return wait(f"{wanted}", look)
 
 
-def engine_pids(machine: RunningHost) -> list[int]:
+def engine_pids() -> list[int]:
     found = []
     for path in Path("/proc").iterdir():
         try:
             command = (path / "cmdline").read_bytes() if path.name.isdigit() else b""
         except OSError:
             continue
-        if b"--alias\0smol" in command and str(machine.home).encode() in command:
+        if b"--alias\0smol" in command and LABEL.encode() in command:
             found.append(int(path.name))
     return found
 
@@ -113,7 +113,7 @@ def test_the_whole_path(machine: RunningHost, own_hub: RunningHub) -> None:
     assert until(machine, engine_state="ready").engine_port == ports[0]
     asyncio.run(asyncio.wait_for(through_the_tunnel(machine, tunnel, ports[0]), WAIT_SECONDS))
 
-    before = engine_pids(machine)
+    before = engine_pids()
     assert before
     for pid in before:
         os.kill(pid, signal.SIGKILL)
@@ -126,7 +126,7 @@ def test_the_whole_path(machine: RunningHost, own_hub: RunningHub) -> None:
         host.wipe(machine.target, LABEL)
     assert not host.exists(machine.target, LABEL)
     assert host.list_labels(machine.target) == []
-    assert engine_pids(machine) == []
+    assert engine_pids() == []
     assert LABEL not in machine.keys.read_text()
 
 
