@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -191,9 +192,14 @@ class PriceRuleAdmin(MarketAdmin):
     fieldsets = (
         (_("What it covers"), {"fields": ("gpu", "gpu_count", "provider", "region")}),
         (_("Price"), {"fields": ("fixed", "percent", "add", "floor", "below_cost_ok")}),
-        (_("When and why"), {"fields": ("valid", "active", "reason", "author", "created_at")}),
+        (_("When and why"), {"fields": ("valid", "active", "reason", "author", "written_at")}),
     )
-    readonly_fields = ("author", "created_at")
+    readonly_fields = ("author", "written_at")
+
+    @admin.display(description=_("created at"))
+    def written_at(self, rule: PriceRule) -> datetime | None:
+        """The database's default stands in the field until the rule is written."""
+        return rule.created_at if rule.pk else None
 
     @admin.display(description=_("covers"))
     def scope(self, rule: PriceRule) -> str:

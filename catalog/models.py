@@ -75,9 +75,11 @@ class Provider(models.Model):
 class GpuAlias(models.Model):
     """How a provider names a variant; without a provider, the name holds for all."""
 
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, null=True, blank=True, related_name="aliases")
+    provider = models.ForeignKey(
+        Provider, on_delete=models.CASCADE, null=True, blank=True, related_name="aliases", verbose_name=_("provider")
+    )
     raw_name = models.CharField(_("name at the provider"), max_length=120)
-    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="aliases")
+    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="aliases", verbose_name=_("GPU"))
     form_factor = models.CharField(_("form factor"), max_length=20, blank=True)
     memory_gb = models.DecimalField(_("memory, GB"), max_digits=8, decimal_places=2, null=True, blank=True)
 
@@ -115,7 +117,7 @@ class FleetHost(models.Model):
     host_key = models.TextField(_("host key"), blank=True)
     access_key = models.TextField(_("our key to it, encrypted"), blank=True)
     reset_command = models.CharField(_("reset command"), max_length=500, blank=True)
-    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="hosts")
+    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, related_name="hosts", verbose_name=_("GPU"))
     gpu_count = models.PositiveIntegerField(_("GPUs"), default=1)
     ram = models.PositiveIntegerField(_("memory, GB"), null=True, blank=True)
     cost = usd(_("cost per GPU-hour, USD"))
@@ -136,7 +138,7 @@ class FleetHost(models.Model):
 
 
 class SourceRun(models.Model):
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="runs")
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="runs", verbose_name=_("provider"))
     fetched_at = models.DateTimeField(_("fetched at"))
     complete = models.BooleanField(_("complete"))
     counts = models.JSONField(_("counts"), default=dict)
@@ -154,11 +156,15 @@ class SourceRun(models.Model):
 class Offer(models.Model):
     """One thing that can be rented now."""
 
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="offers")
+    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="offers", verbose_name=_("provider"))
     external_id = models.CharField(_("id at the provider"), max_length=120)
     machine_ref = models.CharField(_("machine"), max_length=120, blank=True)
-    fleet_host = models.ForeignKey(FleetHost, on_delete=models.CASCADE, null=True, blank=True, related_name="offers")
-    gpu = models.ForeignKey(Gpu, on_delete=models.PROTECT, null=True, blank=True, related_name="offers")
+    fleet_host = models.ForeignKey(
+        FleetHost, on_delete=models.CASCADE, null=True, blank=True, related_name="offers", verbose_name=_("own host")
+    )
+    gpu = models.ForeignKey(
+        Gpu, on_delete=models.PROTECT, null=True, blank=True, related_name="offers", verbose_name=_("GPU")
+    )
     raw_gpu = models.CharField(_("GPU as the provider names it"), max_length=120)
     form_factor = models.CharField(_("form factor"), max_length=20, blank=True)
     gpu_count = models.PositiveIntegerField(_("GPUs"))
@@ -178,7 +184,9 @@ class Offer(models.Model):
     rentable = models.BooleanField(_("rentable"), default=True)
     first_seen = models.DateTimeField(_("first seen"))
     last_seen = models.DateTimeField(_("last seen"))
-    run = models.ForeignKey(SourceRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    run = models.ForeignKey(
+        SourceRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+", verbose_name=_("source run")
+    )
     raw = models.JSONField(_("as it came"), default=dict)
 
     class Meta:
@@ -201,9 +209,11 @@ class Offer(models.Model):
 class LowestCost(models.Model):
     """The lowest cost per Gpu, count, provider and region, written with each batch."""
 
-    gpu = models.ForeignKey(Gpu, on_delete=models.CASCADE, related_name="lowest_costs")
+    gpu = models.ForeignKey(Gpu, on_delete=models.CASCADE, related_name="lowest_costs", verbose_name=_("GPU"))
     gpu_count = models.PositiveIntegerField()
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, related_name="lowest_costs")
+    provider = models.ForeignKey(
+        Provider, on_delete=models.CASCADE, related_name="lowest_costs", verbose_name=_("provider")
+    )
     region = models.CharField(max_length=40, blank=True)
     cost = usd()
     offers = models.PositiveIntegerField()
@@ -221,9 +231,18 @@ class LowestCost(models.Model):
 class PriceRule(models.Model):
     """Cost -> price: a fixed price, or a percentage and/or amount on top, for the scope that is not null."""
 
-    gpu = models.ForeignKey(Gpu, on_delete=models.CASCADE, null=True, blank=True, related_name="price_rules")
+    gpu = models.ForeignKey(
+        Gpu, on_delete=models.CASCADE, null=True, blank=True, related_name="price_rules", verbose_name=_("GPU")
+    )
     gpu_count = models.PositiveIntegerField(_("GPUs"), null=True, blank=True)
-    provider = models.ForeignKey(Provider, on_delete=models.CASCADE, null=True, blank=True, related_name="price_rules")
+    provider = models.ForeignKey(
+        Provider,
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="price_rules",
+        verbose_name=_("provider"),
+    )
     region = models.CharField(_("region"), max_length=40, null=True, blank=True)
     fixed = usd(_("fixed price per GPU-hour"), null=True, blank=True)
     percent = models.DecimalField(_("margin, percent"), max_digits=8, decimal_places=4, null=True, blank=True)
@@ -232,7 +251,9 @@ class PriceRule(models.Model):
     below_cost_ok = models.BooleanField(_("may sell below cost"), default=False)
     valid = DateTimeRangeField(_("valid"))
     active = models.BooleanField(_("active"), default=True)
-    author = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    author = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("author")
+    )
     reason = models.CharField(_("reason"), max_length=200, blank=True)
     created_at = models.DateTimeField(_("created at"), db_default=Now())
 
@@ -267,7 +288,7 @@ class PriceRule(models.Model):
 
 
 class PricePoint(models.Model):
-    gpu = models.ForeignKey(Gpu, on_delete=models.CASCADE, related_name="price_points")
+    gpu = models.ForeignKey(Gpu, on_delete=models.CASCADE, related_name="price_points", verbose_name=_("GPU"))
     gpu_count = models.PositiveIntegerField()
     hour = models.DateTimeField()
     low = usd()

@@ -33,12 +33,20 @@ class Quote(models.Model):
     """An offer, a plan, a price, a cost ceiling, valid for minutes; what the customer accepts."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.PROTECT, related_name="quotes")
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
-    offer = models.ForeignKey("catalog.Offer", on_delete=models.SET_NULL, null=True, related_name="+")
+    workspace = models.ForeignKey(
+        "accounts.Workspace", on_delete=models.PROTECT, related_name="quotes", verbose_name=_("workspace")
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("user")
+    )
+    offer = models.ForeignKey(
+        "catalog.Offer", on_delete=models.SET_NULL, null=True, related_name="+", verbose_name=_("offer")
+    )
     offer_facts = models.JSONField(_("offer"))
     """What was offered, kept: gpu key and name, gpu_count, provider, external_id, region, price_per_gpu_hour."""
-    model = models.ForeignKey("sizing.HubModel", on_delete=models.SET_NULL, null=True, related_name="+")
+    model = models.ForeignKey(
+        "sizing.HubModel", on_delete=models.SET_NULL, null=True, related_name="+", verbose_name=_("model")
+    )
     repo_id = models.CharField(_("repository"), max_length=200)
     revision = models.CharField(_("commit"), max_length=64, blank=True)
     engine = models.CharField(_("engine"), max_length=20)
@@ -65,9 +73,11 @@ class Deployment(models.Model):
         STOPPED = "stopped", _("stopped")
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.PROTECT, related_name="deployments")
+    workspace = models.ForeignKey(
+        "accounts.Workspace", on_delete=models.PROTECT, related_name="deployments", verbose_name=_("workspace")
+    )
     name = models.CharField(_("name"), max_length=80)
-    quote = models.OneToOneField(Quote, on_delete=models.PROTECT, related_name="deployment")
+    quote = models.OneToOneField(Quote, on_delete=models.PROTECT, related_name="deployment", verbose_name=_("quote"))
     repo_id = models.CharField(_("repository"), max_length=200)
     revision = models.CharField(_("commit"), max_length=64, blank=True)
     engine = models.CharField(_("engine"), max_length=20)
@@ -94,7 +104,9 @@ class Deployment(models.Model):
     first_served_at = models.DateTimeField(_("first served at"), null=True, blank=True)
     stop_requested_at = models.DateTimeField(_("stop requested at"), null=True, blank=True)
     ended_at = models.DateTimeField(_("ended at"), null=True, blank=True)
-    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("asked for by")
+    )
 
     class Meta:
         verbose_name = _("deployment")
@@ -111,7 +123,9 @@ class Replica(models.Model):
     """One running copy; moved on step by step under a lease (deploy.claims)."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="replica_set")
+    deployment = models.ForeignKey(
+        Deployment, on_delete=models.PROTECT, related_name="replica_set", verbose_name=_("deployment")
+    )
     ordinal = models.PositiveSmallIntegerField(_("number"), default=1)
     generation = models.PositiveSmallIntegerField(_("generation"), default=1)
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.REQUESTED)
@@ -141,11 +155,20 @@ class Machine(models.Model):
     """What is rented and paid for. Known before asked for; never forgotten until its absence is proven."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.PROTECT, related_name="machines")
-    quote = models.ForeignKey(Quote, on_delete=models.PROTECT, related_name="machines")
-    provider = models.ForeignKey("catalog.Provider", on_delete=models.PROTECT, related_name="+")
+    workspace = models.ForeignKey(
+        "accounts.Workspace", on_delete=models.PROTECT, related_name="machines", verbose_name=_("workspace")
+    )
+    quote = models.ForeignKey(Quote, on_delete=models.PROTECT, related_name="machines", verbose_name=_("quote"))
+    provider = models.ForeignKey(
+        "catalog.Provider", on_delete=models.PROTECT, related_name="+", verbose_name=_("provider")
+    )
     fleet_host = models.ForeignKey(
-        "catalog.FleetHost", on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        "catalog.FleetHost",
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("own host"),
     )
     slot = models.PositiveSmallIntegerField(_("slot"), null=True, blank=True)
     label = models.CharField(_("label"), max_length=80, unique=True)
@@ -218,10 +241,12 @@ class Attempt(models.Model):
         UNKNOWN = "unknown", _("unknown")
         FAILED = "failed", _("failed")
 
-    replica = models.ForeignKey(Replica, on_delete=models.PROTECT, related_name="attempts")
+    replica = models.ForeignKey(Replica, on_delete=models.PROTECT, related_name="attempts", verbose_name=_("replica"))
     n = models.PositiveSmallIntegerField()
     offer_facts = models.JSONField(_("offer"), default=dict)
-    machine = models.OneToOneField(Machine, on_delete=models.PROTECT, null=True, blank=True, related_name="attempt")
+    machine = models.OneToOneField(
+        Machine, on_delete=models.PROTECT, null=True, blank=True, related_name="attempt", verbose_name=_("machine")
+    )
     outcome = models.CharField(_("outcome"), max_length=8, choices=Outcome.choices, default=Outcome.OPEN)
     reason_code = models.CharField(_("reason"), max_length=60, blank=True)
     at = models.DateTimeField(_("at"), db_default=Now())
@@ -241,11 +266,17 @@ class Attempt(models.Model):
 class MachineSshKey(models.Model):
     """A customer's key on a machine: asked for at request, installed once the machine is charged."""
 
-    machine = models.ForeignKey(Machine, on_delete=models.PROTECT, null=True, related_name="customer_keys")
-    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="customer_keys")
+    machine = models.ForeignKey(
+        Machine, on_delete=models.PROTECT, null=True, related_name="customer_keys", verbose_name=_("machine")
+    )
+    deployment = models.ForeignKey(
+        Deployment, on_delete=models.PROTECT, related_name="customer_keys", verbose_name=_("deployment")
+    )
     public_key = models.TextField(_("public key"))
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
-    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", verbose_name=_("user")
+    )
     installed_at = models.DateTimeField(_("installed at"), null=True, blank=True)
     removed_at = models.DateTimeField(_("removed at"), null=True, blank=True)
 
@@ -260,7 +291,9 @@ class MachineSshKey(models.Model):
 class Orphan(models.Model):
     """A label of ours at a provider that no live machine has; released after a grace period and two sightings."""
 
-    provider = models.ForeignKey("catalog.Provider", on_delete=models.PROTECT, related_name="+")
+    provider = models.ForeignKey(
+        "catalog.Provider", on_delete=models.PROTECT, related_name="+", verbose_name=_("provider")
+    )
     place = models.CharField(_("place"), max_length=60)
     label = models.CharField(_("label"), max_length=80)
     external_id = models.CharField(_("id at the provider"), max_length=120, blank=True)
@@ -281,7 +314,9 @@ class Orphan(models.Model):
 class ReplicaStatus(models.Model):
     """What the machine says of itself, newest only: one hot row, written by the tunnels, untrusted (DESIGN 5.6)."""
 
-    replica = models.OneToOneField(Replica, on_delete=models.CASCADE, primary_key=True, related_name="status")
+    replica = models.OneToOneField(
+        Replica, on_delete=models.CASCADE, primary_key=True, related_name="status", verbose_name=_("replica")
+    )
     stage = models.CharField(max_length=20, blank=True)
     bytes_done = models.BigIntegerField(default=0)
     bytes_total = models.BigIntegerField(default=0)
@@ -303,14 +338,22 @@ class ReplicaStatus(models.Model):
 class Event(models.Model):
     """What happened to a deployment; append-only. `code` and `params` are kept, the sentence is made for the reader."""
 
-    deployment = models.ForeignKey(Deployment, on_delete=models.PROTECT, related_name="events")
-    replica = models.ForeignKey(Replica, on_delete=models.PROTECT, null=True, related_name="+")
-    machine = models.ForeignKey(Machine, on_delete=models.PROTECT, null=True, related_name="+")
+    deployment = models.ForeignKey(
+        Deployment, on_delete=models.PROTECT, related_name="events", verbose_name=_("deployment")
+    )
+    replica = models.ForeignKey(
+        Replica, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("replica")
+    )
+    machine = models.ForeignKey(
+        Machine, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("machine")
+    )
     at = models.DateTimeField(_("at"), db_default=Now())
     code = models.CharField(_("code"), max_length=60)
     params = models.JSONField(default=dict)
     fault = models.CharField(_("fault"), max_length=10, choices=FAULTS, blank=True)
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("actor")
+    )
 
     class Meta:
         verbose_name = _("event")
@@ -329,14 +372,18 @@ class Event(models.Model):
 class Window(models.Model):
     """A piece of a machine's time that was bought: [starts_at, ends_at), used until `used_until` once settled."""
 
-    machine = models.ForeignKey(Machine, on_delete=models.PROTECT, related_name="windows")
+    machine = models.ForeignKey(Machine, on_delete=models.PROTECT, related_name="windows", verbose_name=_("machine"))
     n = models.PositiveIntegerField()
     starts_at = models.DateTimeField(_("from"))
     ends_at = models.DateTimeField(_("until"))
     used_until = models.DateTimeField(_("used until"), null=True, blank=True)
     price_per_hour = rate(_("price per hour"))
-    bought_entry = models.OneToOneField("ledger.Entry", on_delete=models.PROTECT, related_name="+")
-    settled_entry = models.ForeignKey("ledger.Entry", on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    bought_entry = models.OneToOneField(
+        "ledger.Entry", on_delete=models.PROTECT, related_name="+", verbose_name=_("bought by")
+    )
+    settled_entry = models.ForeignKey(
+        "ledger.Entry", on_delete=models.PROTECT, null=True, blank=True, related_name="+", verbose_name=_("settled by")
+    )
 
     class Meta:
         verbose_name = _("window")

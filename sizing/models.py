@@ -50,7 +50,7 @@ class SlugHistory(models.Model):
     """Old addresses redirect."""
 
     slug = models.SlugField(max_length=140, unique=True)
-    model = models.ForeignKey(HubModel, on_delete=models.CASCADE, related_name="old_slugs")
+    model = models.ForeignKey(HubModel, on_delete=models.CASCADE, related_name="old_slugs", verbose_name=_("model"))
 
     def __str__(self) -> str:
         return self.slug

@@ -86,8 +86,10 @@ class Role(models.TextChoices):
 
 
 class Membership(models.Model):
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("workspace")
+    )
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships", verbose_name=_("user"))
     role = models.CharField(_("role"), max_length=10, choices=Role.choices, default=Role.DEVELOPER)
 
     class Meta:
@@ -101,7 +103,7 @@ class Membership(models.Model):
 
 class SshKey(models.Model):
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="ssh_keys")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="ssh_keys", verbose_name=_("user"))
     name = models.CharField(_("name"), max_length=120)
     public_key = models.TextField(_("public key"))
     fingerprint = models.CharField(_("fingerprint"), max_length=64)
@@ -120,8 +122,10 @@ class ApiToken(models.Model):
     """A key to the control API; only its SHA-256 is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_tokens")
-    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, related_name="api_tokens", verbose_name=_("workspace")
+    )
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens", verbose_name=_("user"))
     name = models.CharField(_("name"), max_length=120, blank=True)
     prefix = models.CharField(_("begins with"), max_length=20)
     sha256 = models.CharField(max_length=64, unique=True)
@@ -140,7 +144,9 @@ class ApiToken(models.Model):
 
 
 class Secret(models.Model):
-    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="secrets")
+    workspace = models.ForeignKey(
+        Workspace, on_delete=models.CASCADE, related_name="secrets", verbose_name=_("workspace")
+    )
     kind = models.CharField(_("kind"), max_length=20)
     ciphertext = models.TextField()
     key_id = models.CharField(max_length=16, blank=True)

@@ -9,9 +9,15 @@ from django.utils.translation import gettext_lazy as _
 
 
 class Record(models.Model):
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.PROTECT, null=True, related_name="+")
-    actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
-    impersonator = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    workspace = models.ForeignKey(
+        "accounts.Workspace", on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("workspace")
+    )
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("actor")
+    )
+    impersonator = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+", verbose_name=_("impersonator")
+    )
     action = models.CharField(_("action"), max_length=60)
     object_type = models.CharField(_("object type"), max_length=60)
     object_id = models.CharField(_("object"), max_length=64)

@@ -36,7 +36,7 @@ def offer_this_machine(*, port: int, user: str, host_key: str, private_key: str)
     host = known or FleetHost(name=MACHINE, gpu=Gpu.objects.get(key=MACHINE_GPU), cost=COST_USD_PER_HOUR)
     host.address, host.port, host.user, host.host_key = "127.0.0.1", port, user, host_key
     host.access_key = vault.encrypt(private_key)
-    host.mode, host.is_demo, host.region = FleetHost.Mode.BARE, True, "here"
+    host.mode, host.is_demo, host.region = FleetHost.Mode.BARE, True, ""
     host.ram = max(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 10**9, 1)
     host.save()
     fleet.refresh()

@@ -13,14 +13,18 @@ class EndpointKey(models.Model):
     """`sk-ark-<8><32>`: the 8 are `id_part`, and only the SHA-256 of the whole is stored."""
 
     id = models.UUIDField(primary_key=True, default=new_id, editable=False)
-    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="endpoint_keys")
+    workspace = models.ForeignKey(
+        "accounts.Workspace", on_delete=models.CASCADE, related_name="endpoint_keys", verbose_name=_("workspace")
+    )
     name = models.CharField(_("name"), max_length=120)
     id_part = models.CharField(_("begins with"), max_length=8, unique=True)
     sha256 = models.CharField(max_length=64, unique=True)
     enabled = models.BooleanField(_("enabled"), default=True)
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
     revoked_at = models.DateTimeField(_("revoked at"), null=True, blank=True)
-    replaces = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replaced_by")
+    replaces = models.ForeignKey(
+        "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="replaced_by", verbose_name=_("replaces")
+    )
     valid_until = models.DateTimeField(_("valid until"), null=True, blank=True)
     limits = models.JSONField(_("limits"), default=dict, blank=True)
     cidrs = ArrayField(models.CharField(max_length=43), default=list, blank=True, verbose_name=_("from addresses"))
@@ -37,9 +41,14 @@ class EndpointKey(models.Model):
 class KeyGrant(models.Model):
     """What a key opens: one deployment, or (null) all of its workspace."""
 
-    key = models.ForeignKey(EndpointKey, on_delete=models.CASCADE, related_name="grants")
+    key = models.ForeignKey(EndpointKey, on_delete=models.CASCADE, related_name="grants", verbose_name=_("key"))
     deployment = models.ForeignKey(
-        "deploy.Deployment", on_delete=models.CASCADE, null=True, blank=True, related_name="key_grants"
+        "deploy.Deployment",
+        on_delete=models.CASCADE,
+        null=True,
+        blank=True,
+        related_name="key_grants",
+        verbose_name=_("deployment"),
     )
 
     class Meta:
@@ -54,8 +63,10 @@ class KeyGrant(models.Model):
 
 
 class UsageHour(models.Model):
-    key = models.ForeignKey(EndpointKey, on_delete=models.CASCADE, related_name="usage")
-    deployment = models.ForeignKey("deploy.Deployment", on_delete=models.CASCADE, related_name="usage")
+    key = models.ForeignKey(EndpointKey, on_delete=models.CASCADE, related_name="usage", verbose_name=_("key"))
+    deployment = models.ForeignKey(
+        "deploy.Deployment", on_delete=models.CASCADE, related_name="usage", verbose_name=_("deployment")
+    )
     hour = models.DateTimeField(_("hour"))
     requests = models.BigIntegerField(_("requests"), default=0)
     errors = models.BigIntegerField(_("errors"), default=0)

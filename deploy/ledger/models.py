@@ -51,7 +51,9 @@ class Account(models.Model):
     kind = models.CharField(_("kind"), max_length=14, choices=Kind.choices)
     grant_ref = models.CharField(_("grant"), max_length=120, null=True, blank=True)
     """Which grant; of a held account, the entry that holds; of revenue and refunds, from which kind of credit."""
-    source = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="held")
+    source = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, blank=True, related_name="held", verbose_name=_("source")
+    )
     """Of a held account, where it was taken from and returns to."""
     priority = models.PositiveSmallIntegerField(_("spent in this order"), default=100)
     expires_at = models.DateTimeField(_("expires at"), null=True, blank=True)
@@ -98,7 +100,12 @@ class Entry(models.Model):
     ref_id = models.CharField(_("about id"), max_length=64, blank=True)
     reason = models.CharField(_("reason"), max_length=300, blank=True)
     author = models.ForeignKey(
-        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="+",
+        verbose_name=_("author"),
     )
     event_at = models.DateTimeField(_("happened at"))
     created_at = models.DateTimeField(_("written at"), db_default=Now())
@@ -116,9 +123,9 @@ class Entry(models.Model):
 
 
 class Transfer(models.Model):
-    entry = models.ForeignKey(Entry, on_delete=models.PROTECT, related_name="transfers")
-    debit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="debits")
-    credit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="credits")
+    entry = models.ForeignKey(Entry, on_delete=models.PROTECT, related_name="transfers", verbose_name=_("entry"))
+    debit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="debits", verbose_name=_("debit"))
+    credit = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="credits", verbose_name=_("credit"))
     amount = models.DecimalField(_("amount"), max_digits=20, decimal_places=6)
 
     class Meta:
