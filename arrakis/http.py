@@ -13,8 +13,10 @@ import ipaddress
 import json as jsonlib
 import socket
 import ssl
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
@@ -27,6 +29,7 @@ from arrakis.errors import Unavailable
 
 CONNECT_SECONDS: Final = 10
 READ_SECONDS: Final = 20
+MOST_SECONDS: Final = 600
 MOST_REDIRECTS: Final = 3
 MOST_BYTES: Final = 16 * 1024 * 1024
 USER_AGENT: Final = "arrakis"
@@ -66,12 +69,14 @@ def get(
     headers: Mapping[str, str] | None = None,
     allow_private: Iterable[str] = (),
     most_bytes: int = MOST_BYTES,
+    most_seconds: float = MOST_SECONDS,
 ) -> Answer:
     """GET, following at most MOST_REDIRECTS.
 
     Args:
         token: sent as Bearer to the first host alone; a redirect to another never sees it.
         allow_private: origins (`http://127.0.0.1:9000`) whose address may be private; HF_ENDPOINT always may.
+        most_seconds: for each answer as a whole, so that one that comes in drops does not hold its reader.
 
     Raises:
         NoAnswer: for everything but an answer; any status is an answer.
@@ -82,7 +87,7 @@ def get(
     for _hop in range(MOST_REDIRECTS + 1):
         own = {**sent, "Authorization": f"Bearer {token}"} if token and origin(url) == first else sent
         with _client(private=origin(url) in trusted) as client:
-            answer = _send(client, httpx.Request("GET", url, headers=own), most_bytes)
+            answer = _send(client, httpx.Request("GET", url, headers=own), most_bytes, most_seconds)
         if answer.status not in (301, 302, 303, 307, 308) or "location" not in answer.headers:
             return answer
         url = urljoin(url, answer.headers["location"])
@@ -113,8 +118,8 @@ def origin(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}".lower()
 
 
-def _send(client: httpx.Client, request: httpx.Request, most_bytes: int) -> Answer:
-    host = request.url.host
+def _send(client: httpx.Client, request: httpx.Request, most_bytes: int, most_seconds: float = MOST_SECONDS) -> Answer:
+    host, end = request.url.host, time.monotonic() + most_seconds
     try:
         response = client.send(request, stream=True)
         try:
@@ -123,6 +128,8 @@ def _send(client: httpx.Client, request: httpx.Request, most_bytes: int) -> Answ
                 body += chunk
                 if len(body) > most_bytes:
                     raise NoAnswer("net_too_large", host=host)
+                if time.monotonic() > end:
+                    raise NoAnswer("net_timeout", host=host)
         finally:
             response.close()
     except httpx.TimeoutException as error:
@@ -135,17 +142,23 @@ def _send(client: httpx.Client, request: httpx.Request, most_bytes: int) -> Answ
 
 
 def _client(*, private: bool) -> httpx.Client:
-    transport = httpx.HTTPTransport(trust_env=False)
-    transport._pool = httpcore.ConnectionPool(
-        ssl_context=ssl.create_default_context(), network_backend=_Guarded(private=private)
-    )
+    transport = httpx.HTTPTransport(verify=_tls(), trust_env=False)
+    transport._pool = httpcore.ConnectionPool(ssl_context=_tls(), network_backend=_Guarded(private=private))
     return httpx.Client(transport=transport, timeout=_timeout(READ_SECONDS), trust_env=False)
 
 
 def _socket_client(path: Path, timeout: float) -> httpx.Client:
     return httpx.Client(
-        transport=httpx.HTTPTransport(uds=str(path), trust_env=False), timeout=_timeout(timeout), trust_env=False
+        transport=httpx.HTTPTransport(uds=str(path), verify=_tls(), trust_env=False),
+        timeout=_timeout(timeout),
+        trust_env=False,
     )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """One for all connections: reading the authorities takes longer than most answers."""
+    return ssl.create_default_context()
 
 
 def _timeout(seconds: float) -> httpx.Timeout:
