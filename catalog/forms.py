@@ -63,6 +63,7 @@ class FleetHostForm(_HostForm):
             "host_key": _("As “ssh-keyscan -t ed25519 ADDRESS” prints it: it tells the host from an impostor."),
             "reset_command": _("For bare metal: makes the host as new. It runs after each rental and must succeed."),
             "user": _("Who our key is installed for; it must be able to become root, unless the host is the demo."),
+            "mode": _("So far only bare metal can be rented; hosts of the other modes are priced and not rented."),
             "ram": _("Of the machine itself: what a model must fit in where there is no GPU."),
             "cost": _("What a GPU-hour of this host costs you; without a price rule it is also the price."),
         }

@@ -121,7 +121,7 @@ class FleetHost(models.Model):
     gpu_count = models.PositiveIntegerField(_("GPUs"), default=1)
     ram = models.PositiveIntegerField(_("memory, GB"), null=True, blank=True)
     cost = usd(_("cost per GPU-hour, USD"))
-    mode = models.CharField(_("mode"), max_length=10, choices=Mode.choices, default=Mode.CONTAINER)
+    mode = models.CharField(_("mode"), max_length=10, choices=Mode.choices, default=Mode.BARE)
     splittable = models.BooleanField(_("splittable"), default=False)
     region = models.CharField(_("region"), max_length=40, blank=True)
     state = models.CharField(_("state"), max_length=12, choices=State.choices, default=State.READY)

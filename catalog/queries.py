@@ -22,7 +22,7 @@ from django.db.models import Exists, F, Max, OuterRef, Q, QuerySet, Subquery, Te
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Cast, JSONObject, Now
 
-from catalog.models import Gpu, LowestCost, Offer, PriceRule, Provider, SourceRun, Version
+from catalog.models import FleetHost, Gpu, LowestCost, Offer, PriceRule, Provider, SourceRun, Version
 from catalog.pricing import Rule, Scope, price
 
 COUNTS = (1, 2, 4, 8)
@@ -120,6 +120,8 @@ def quotable() -> QuerySet[Offer]:
         Offer.objects.filter(is_live("provider__", F("last_seen")), rentable=True, gpu__isnull=False)
         .filter(provider__is_sample=False)
         .exclude(provider__adaptor="")
+        # A rental is a fresh container or VM, or bare metal that is reset: only the last can be made so far.
+        .filter(Q(fleet_host=None) | Q(fleet_host__mode=FleetHost.Mode.BARE))
         .select_related("provider", "gpu", "fleet_host")
     )
 

@@ -87,6 +87,9 @@ REFUSALS: Final[dict[str, Row]] = {
     "gpu_unknown": Row(
         _("There is no GPU called “%(gpu)s” in our catalogue."), _("See the list of GPUs for the names.")
     ),
+    "host_mode_unsupported": Row(
+        _("The host “%(host)s” cannot be rented: fresh containers and VMs cannot be made yet.")
+    ),
     "host_not_resettable": Row(_("The host “%(host)s” cannot be rented: bare metal needs a command that resets it.")),
     "hub_files_missing": Row(
         _("The model's repository does not have a file that it had: %(file)s."),

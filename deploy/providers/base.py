@@ -25,7 +25,7 @@ class ProviderError(ArrakisError):
 
 
 class Refused(ProviderError):
-    """Codes: sold_out, offer_gone, host_not_resettable, provider_refused (params: detail)."""
+    """Codes: sold_out, offer_gone, host_mode_unsupported, host_not_resettable, provider_refused (params: detail)."""
 
 
 class OutcomeUnknown(ProviderError):

@@ -38,6 +38,8 @@ class FleetProvider(Provider):
         if not taken:
             raise Refused("sold_out")
         host = FleetHost.objects.get(pk=offer.fleet_host_id)
+        if host.mode != FleetHost.Mode.BARE:
+            raise Refused("host_mode_unsupported", host=host.name)
         if host.mode == FleetHost.Mode.BARE and not host.reset_command and not host.is_demo:
             raise Refused("host_not_resettable", host=host.name)
         machine.fleet_host = host

@@ -14,7 +14,15 @@ pytestmark = pytest.mark.django_db
 
 def host(**fields: Any) -> FleetHost:
     gpu = Gpu.objects.get(key=fields.pop("gpu", "h100"))
-    given = {"name": "box", "address": "10.0.0.1", "gpu": gpu, "gpu_count": 4, "cost": Decimal("1.50"), **fields}
+    given = {
+        "name": "box",
+        "address": "10.0.0.1",
+        "gpu": gpu,
+        "gpu_count": 4,
+        "cost": Decimal("1.50"),
+        "mode": "bare",
+        **fields,
+    }
     return FleetHost.objects.create(**given)
 
 
@@ -67,3 +75,11 @@ def test_pages_hear_of_it() -> None:
     before = Version.objects.get().n
     fleet.refresh()
     assert Version.objects.get().n == before + 1
+
+
+@pytest.mark.parametrize("mode", ["container", "vm"])
+def test_a_mode_that_cannot_be_made_yet_is_priced_and_not_rented(mode: str) -> None:
+    host(mode=mode)
+    fleet.refresh()
+    assert queries.quotable_offers() == []
+    assert queries.market().price("h100") == Decimal("1.50")

@@ -62,7 +62,8 @@ def a_cloud_offer(gpu: Gpu, *, count: int = 1, cost: str = "0.40", **fields: Any
 
 
 def a_host(gpu: Gpu, *, cost: str = "0.36", **fields: Any) -> FleetHost:
-    values = {"name": f"host-{new_id().hex[:8]}", "address": "127.0.0.1", "port": 9, "mode": "container", **fields}
+    values = {"name": f"host-{new_id().hex[-12:]}", "address": "127.0.0.1", "port": 9, "mode": "bare", **fields}
+    values = {"is_demo": "reset_command" not in values, **values}
     host = FleetHost.objects.create(gpu=gpu, cost=Decimal(cost), **values)
     fleet.refresh()
     return host

@@ -209,9 +209,18 @@ class TestRequest:
         assert refused(Conflict, lambda: a_request(other, second)) == "sold_out"
         assert ledger.balance(other.workspace.pk).held == 0
 
+    @pytest.mark.parametrize("mode", ["container", "vm"])
+    def test_a_host_is_rented_only_in_a_mode_that_can_be_made(self, customer: Customer, mode: str) -> None:
+        gpu = a_gpu()
+        host = a_host(gpu)
+        quote = a_quote(customer, gpu)
+        FleetHost.objects.filter(pk=host.pk).update(mode=mode)
+        assert refused(Conflict, lambda: a_request(customer, quote)) in {"sold_out", "host_mode_unsupported"}
+        assert refused(Conflict, lambda: a_quote(customer, gpu)) == "sold_out"
+
     def test_bare_metal_without_a_reset_is_never_rented(self, customer: Customer) -> None:
         gpu = a_gpu()
-        a_host(gpu, mode="bare")
+        a_host(gpu, is_demo=False)
         quote = a_quote(customer, gpu)
         assert refused(Conflict, lambda: a_request(customer, quote)) == "host_not_resettable"
 
