@@ -27,7 +27,7 @@ _HEAD: Final = re.compile(r"(?:^|\.)(?:lm_head|embed_out|output_projection)\.(.+
 _EMBEDDING: Final = re.compile(
     r"(?:^|\.)(?:embed_tokens|wte|word_embeddings|tok_embeddings|embed_in)\.(?:weight|qweight)$"
 )
-_EXPERT: Final = re.compile(r"(?:^|\.)experts\.")
+_EXPERT: Final = re.compile(r"(?:^|\.)(?:experts|switch_mlp)\.")  # the second is MLX's
 _ONE_EXPERT: Final = re.compile(r"(?:^|\.)experts\.(\d+)\.")
 
 

@@ -325,3 +325,75 @@ def mlx(model: Dense, bits: int = 4, group: int = 64) -> Shapes:
         found[f"{name}.scales"] = ("BF16", (outputs, inputs // group))
         found[f"{name}.biases"] = ("BF16", (outputs, inputs // group))
     return found
+
+
+def gpt_oss(*, layers: int, experts: int) -> tuple[dict[str, Any], Shapes]:
+    """Config and tensors: experts of 2880 x 2880 in MXFP4, attention and embeddings in 16 bits."""
+    shapes: Shapes = {
+        "model.embed_tokens.weight": ("BF16", (201088, 2880)),
+        "lm_head.weight": ("BF16", (201088, 2880)),
+        "model.norm.weight": ("BF16", (2880,)),
+    }
+    for layer in range(layers):
+        at = f"model.layers.{layer}."
+        shapes |= {
+            f"{at}mlp.experts.gate_up_proj_blocks": ("U8", (experts, 5760, 90, 16)),
+            f"{at}mlp.experts.gate_up_proj_scales": ("U8", (experts, 5760, 90)),
+            f"{at}mlp.experts.gate_up_proj_bias": ("BF16", (experts, 5760)),
+            f"{at}mlp.experts.down_proj_blocks": ("U8", (experts, 2880, 90, 16)),
+            f"{at}mlp.experts.down_proj_scales": ("U8", (experts, 2880, 90)),
+            f"{at}mlp.experts.down_proj_bias": ("BF16", (experts, 2880)),
+            f"{at}mlp.router.weight": ("BF16", (experts, 2880)),
+            f"{at}mlp.router.bias": ("BF16", (experts,)),
+            f"{at}input_layernorm.weight": ("BF16", (2880,)),
+            f"{at}post_attention_layernorm.weight": ("BF16", (2880,)),
+            f"{at}self_attn.sinks": ("BF16", (64,)),
+            f"{at}self_attn.o_proj.weight": ("BF16", (2880, 4096)),
+            f"{at}self_attn.o_proj.bias": ("BF16", (2880,)),
+        }
+        for name, width in (("q", 4096), ("k", 512), ("v", 512)):
+            shapes[f"{at}self_attn.{name}_proj.weight"] = ("BF16", (width, 2880))
+            shapes[f"{at}self_attn.{name}_proj.bias"] = ("BF16", (width,))
+    config = {"architectures": ["GptOssForCausalLM"], "num_hidden_layers": layers, "num_local_experts": experts}
+    return config | {"num_experts_per_tok": 4, "quantization_config": {"quant_method": "mxfp4"}}, shapes
+
+
+def shared_experts(model: Dense, inner: int) -> Shapes:
+    """Beside the routed ones, as in Qwen's first mixtures: always at work."""
+    found: Shapes = {}
+    for layer in range(model.layers):
+        at = f"{model.prefix}layers.{layer}.mlp.shared_expert"
+        found[f"{at}_gate.weight"] = ("BF16", (1, model.hidden))
+        for name, shape in (
+            ("gate", (inner, model.hidden)),
+            ("up", (inner, model.hidden)),
+            ("down", (model.hidden, inner)),
+        ):
+            found[f"{at}.{name}_proj.weight"] = ("BF16", shape)
+    return found
+
+
+def llama4_scout() -> tuple[dict[str, Any], Shapes]:
+    """Fused experts, everything of the language model nested in text_config; without its eyes."""
+    hidden, inner, layers = 5120, 8192, 48
+    text = {"num_hidden_layers": layers, "hidden_size": hidden, "intermediate_size": inner, "vocab_size": 202048}
+    text |= {"num_local_experts": 16, "num_experts_per_tok": 1, "max_position_embeddings": 10485760}
+    shapes: Shapes = {
+        "language_model.model.embed_tokens.weight": ("BF16", (202048, hidden)),
+        "language_model.lm_head.weight": ("BF16", (202048, hidden)),
+    }
+    for layer in range(layers):
+        at = f"language_model.model.layers.{layer}."
+        shapes |= {
+            f"{at}feed_forward.experts.gate_up_proj": ("BF16", (16, hidden, 2 * inner)),
+            f"{at}feed_forward.experts.down_proj": ("BF16", (16, inner, hidden)),
+            f"{at}feed_forward.router.weight": ("BF16", (16, hidden)),
+            f"{at}self_attn.q_proj.weight": ("BF16", (5120, hidden)),
+            f"{at}self_attn.k_proj.weight": ("BF16", (1024, hidden)),
+            f"{at}self_attn.v_proj.weight": ("BF16", (1024, hidden)),
+            f"{at}self_attn.o_proj.weight": ("BF16", (hidden, 5120)),
+        }
+        for name, shape in (("gate", (inner, hidden)), ("up", (inner, hidden)), ("down", (hidden, inner))):
+            shapes[f"{at}feed_forward.shared_expert.{name}_proj.weight"] = ("BF16", shape)
+    config = {"architectures": ["Llama4ForConditionalGeneration"], "text_config": text, "vision_config": {}}
+    return config | {"tie_word_embeddings": False}, shapes

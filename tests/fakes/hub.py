@@ -226,19 +226,21 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(status, json.dumps({"error": message}).encode(), headers)
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None) -> None:
+        if self.hub.cut:
+            self.close_connection = True
+        try:
+            self._write(status, body, headers or {})
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True  # whoever asked has heard enough
+
+    def _write(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
-        for name, value in (headers or {}).items():
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command == "HEAD":
-            return
-        if self.hub.cut:
-            body, self.close_connection = body[: len(body) // 2], True
-        try:
-            self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # whoever asked has heard enough
+        if self.command != "HEAD":
+            self.wfile.write(body[: len(body) // 2] if self.hub.cut else body)
 
     def log_message(self, format: str, *args: object) -> None:
         return None

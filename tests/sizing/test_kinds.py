@@ -88,34 +88,7 @@ def test_kinds_packed_weights_count_by_logical_elements(kind: str, hub: FakeHub)
 
 
 def test_kinds_mxfp4_blocks(hub: FakeHub) -> None:
-    """gpt-oss-20b: 24 layers, 32 experts of 2880 x 2880, its attention and embeddings in 16 bits."""
-    shapes: Shapes = {
-        "model.embed_tokens.weight": ("BF16", (201088, 2880)),
-        "lm_head.weight": ("BF16", (201088, 2880)),
-        "model.norm.weight": ("BF16", (2880,)),
-    }
-    for layer in range(24):
-        at = f"model.layers.{layer}."
-        shapes |= {
-            f"{at}mlp.experts.gate_up_proj_blocks": ("U8", (32, 5760, 90, 16)),
-            f"{at}mlp.experts.gate_up_proj_scales": ("U8", (32, 5760, 90)),
-            f"{at}mlp.experts.gate_up_proj_bias": ("BF16", (32, 5760)),
-            f"{at}mlp.experts.down_proj_blocks": ("U8", (32, 2880, 90, 16)),
-            f"{at}mlp.experts.down_proj_scales": ("U8", (32, 2880, 90)),
-            f"{at}mlp.experts.down_proj_bias": ("BF16", (32, 2880)),
-            f"{at}mlp.router.weight": ("BF16", (32, 2880)),
-            f"{at}mlp.router.bias": ("BF16", (32,)),
-            f"{at}input_layernorm.weight": ("BF16", (2880,)),
-            f"{at}post_attention_layernorm.weight": ("BF16", (2880,)),
-            f"{at}self_attn.sinks": ("BF16", (64,)),
-            f"{at}self_attn.o_proj.weight": ("BF16", (2880, 4096)),
-            f"{at}self_attn.o_proj.bias": ("BF16", (2880,)),
-        }
-        for name, width in (("q", 4096), ("k", 512), ("v", 512)):
-            shapes[f"{at}self_attn.{name}_proj.weight"] = ("BF16", (width, 2880))
-            shapes[f"{at}self_attn.{name}_proj.bias"] = ("BF16", (width,))
-    config = {"architectures": ["GptOssForCausalLM"], "num_hidden_layers": 24, "num_local_experts": 32}
-    config |= {"num_experts_per_tok": 4, "quantization_config": {"quant_method": "mxfp4"}}
+    config, shapes = made.gpt_oss(layers=24, experts=32)
     found = sized(hub, config, shapes, shards=3)
     assert (found.params_total, found.stored_as) == (20_914_757_184, "MXFP4")
     assert (found.experts, found.experts_per_token) == (32, 4)
