@@ -68,7 +68,7 @@ def facts(
         Missing, Closed, Unsizeable, HubUnavailable: see `sizing.hub.errors`.
     """
     endpoint = endpoint or settings.HF_ENDPOINT
-    asked = _asked(reference, endpoint)
+    asked = asked_for(reference, endpoint)
     asked = replace(asked, revision=revision) if revision else asked
     hub = _Hub(Client(endpoint, token or "", most_seconds))
     info = hub.info(asked)
@@ -88,7 +88,8 @@ def local_facts(path: Path, *, endpoint: str = "", token: str | None = None) -> 
     return _facts({"id": folder.repo_id, "sha": ""}, found, paths, folder.repo_id)
 
 
-def _asked(reference: str | Wanted | references.Repository, endpoint: str) -> Wanted:
+def asked_for(reference: str | Wanted | references.Repository, endpoint: str) -> Wanted:
+    """What a reference names, on that hub as on the public one. Raises NotAReference."""
     if isinstance(reference, Wanted):
         return reference
     if isinstance(reference, references.Repository):
@@ -172,7 +173,7 @@ def _facts(info: Mapping[str, Any], found: Contents, paths: set[str], asked: str
         context=found.context,
         licence=_licence(info),
         released_on=_date(info.get("createdAt")),
-        gated=info.get("gated") not in {None, False},
+        gated=bool(info.get("gated")),
         bytes_mtp=found.count.mtp_bytes,
         params_adapter=found.params_adapter,
         renamed_from=asked if asked.casefold() != repo_id.casefold() else None,

@@ -77,7 +77,8 @@ def is_tied(config: Config) -> bool:
     for part in (text, config):
         if isinstance(said := part.get("tie_word_embeddings"), bool):
             return said
-    return text.get("model_type") in _TIED_UNSAID
+    name = text.get("model_type")
+    return isinstance(name, str) and name in _TIED_UNSAID
 
 
 def quantization(config: Config) -> Config | None:

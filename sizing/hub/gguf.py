@@ -106,7 +106,8 @@ class Header:
 
     @property
     def file_type(self) -> str:
-        return FILE_TYPES.get(self.metadata.get("general.file_type", -1), "")
+        number = self.metadata.get("general.file_type")
+        return FILE_TYPES.get(number, "") if type(number) is int else ""
 
 
 def read_header(prefix: Prefix) -> Header:

@@ -25,7 +25,7 @@ def kind_of(info: Mapping[str, Any], config: Mapping[str, Any], paths: Collectio
     """By the hub's task and tags, the class in the config, and what lies beside it."""
     told = info.get("tags")
     tags = {tag for tag in (told if isinstance(told, list) else ()) if isinstance(tag, str)}
-    task = info.get("pipeline_tag")
+    task = info["pipeline_tag"] if isinstance(info.get("pipeline_tag"), str) else ""
     classes = config.get("architectures")
     name = classes[0] if isinstance(classes, list) and classes and isinstance(classes[0], str) else ""
     if task in _RERANKER_TAGS or tags & _RERANKER_TAGS or _scores_one(name, config):

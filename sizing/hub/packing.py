@@ -78,8 +78,8 @@ class Packing:
         rows, columns = qweight.shape[-2:] if len(qweight.shape) >= 2 else (0, 0)
         scales, order = self._tensors.get(f"{module}.scales"), self._tensors.get(f"{module}.g_idx")
         if scales is not None and rows and columns:
-            if scales.shape[-1] > columns:  # AWQ packs the outputs
-                return 32 * columns // scales.shape[-1]
+            if _width(scales) > columns:  # AWQ packs the outputs
+                return 32 * columns // _width(scales)
             if order is not None and order.elements:  # GPTQ packs the inputs
                 return 32 * rows // order.elements
         return self._said_bits(qweight.name)
@@ -89,13 +89,13 @@ class Packing:
             return packed.elements * 2, self._four_bits(f"{module}.weight_scale")
         if packed.dtype not in {"I32", "U32"}:
             raise UnknownPacking(packed.name)
-        widths = {group.get("num_bits") for group in self._groups()}
-        if len(widths) == 1 and type(bits := widths.pop()) is int:
-            return self._integers(packed, bits)
+        widths = {bits for group in self._groups() if type(bits := group.get("num_bits")) is int}
+        if len(widths) == 1:
+            return self._integers(packed, widths.pop())
         scale = self._tensors.get(f"{module}.weight_scale")
-        sizes = {group.get("group_size") for group in self._groups()} - {None}
-        if scale is not None and len(sizes) == 1 and type(size := sizes.pop()) is int and size > 0:
-            return self._integers(packed, 32 * packed.shape[-1] // (scale.shape[-1] * size))
+        sizes = {size for group in self._groups() if type(size := group.get("group_size")) is int and size > 0}
+        if scale is not None and _width(scale) and len(sizes) == 1:
+            return self._integers(packed, 32 * _width(packed) // (_width(scale) * sizes.pop()))
         raise UnknownPacking(packed.name)
 
     def _groups(self) -> list[Mapping[str, Any]]:
@@ -107,9 +107,9 @@ class Packing:
         own = self._said.get(module)
         place = own if isinstance(own, Mapping) else self._said
         size = place.get("group_size", _GROUP_OF_MLX)
-        if type(size) is not int or size < 1 or not scales.shape or not scales.shape[-1]:
+        if type(size) is not int or size < 1 or not _width(scales):
             raise UnknownPacking(weight.name)
-        return 32 * weight.shape[-1] // (scales.shape[-1] * size)
+        return 32 * _width(weight) // (_width(scales) * size)
 
     def _bytes(self, tensor: Tensor, module: str, last: str) -> tuple[int, str]:
         """An 8-bit tensor: two 4-bit weights in each byte where its neighbours say so, else one."""
@@ -117,7 +117,7 @@ class Packing:
             nf4 = any("nf4" in name for name in self._states(tensor))
             return tensor.elements * 2, "NF4" if nf4 else "FP4"
         scale = self._block_scale(tensor, module, last)
-        if scale is not None and tensor.shape[-1] // scale.shape[-1] in {8, 16}:
+        if scale is not None and _width(tensor) // _width(scale) in {8, 16}:
             # A scale for 16 weights (NVFP4) or 32 (MXFP4), two of them to the byte.
             return tensor.elements * 2, self._four_bits(scale.name)
         if tensor.dtype == "I8" or f"{module}.SCB" in self._tensors:
@@ -129,7 +129,7 @@ class Packing:
         if last == "weight":
             names.append(f"{module}.scale")
         for found in filter(None, map(self._tensors.get, names)):
-            if found.dtype in {"F8_E4M3", "F8_E8M0", "U8"} and found.shape and found.shape[-1] and tensor.shape:
+            if found.dtype in {"F8_E4M3", "F8_E8M0", "U8"} and _width(found):
                 return found
         return None
 
@@ -150,3 +150,8 @@ class Packing:
             if type(bits := self._said.get(key)) is int:
                 return bits
         raise UnknownPacking(name)
+
+
+def _width(tensor: Tensor) -> int:
+    """Its last dimension; 0 for a scalar."""
+    return tensor.shape[-1] if tensor.shape else 0

@@ -36,7 +36,8 @@ def read(source: Source, path: str = "", *, base: Base) -> Contents:
     places = _places(source, index) if index else None
     chosen = listing.checkpoint(source.files, places.values() if places is not None else None)
     _must_be_whole(source, chosen, places)
-    count, more = weights.count(Checkpoint(source, chosen, config, places))
+    is_withheld = "config_withheld" in notes
+    count, more = weights.count(Checkpoint(source, chosen, config, places, is_withheld=is_withheld))
     if count.total <= 0:
         raise Unsizeable("model_empty", repo=source.repo_id)
     return Contents(

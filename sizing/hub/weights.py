@@ -27,12 +27,16 @@ _HEADER_OF_TENSOR: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The files with the weights, the config beside them, and the tensor names of the index (None: no index)."""
+    """The files with the weights, the config beside them, and the tensor names of the index (None: no index).
+
+    `is_withheld`: no file can be read, so the hub's counts are all there is.
+    """
 
     source: Source
     files: Sequence[File]
     config: Mapping[str, Any]
     places: Mapping[str, str] | None = None
+    is_withheld: bool = False
 
 
 def count(checkpoint: Checkpoint) -> tuple[Count, tuple[str, ...]]:
@@ -64,7 +68,7 @@ def _of_hub(checkpoint: Checkpoint) -> Count | None:
         return None
     if not _fits_the_files(checkpoint):
         return None
-    if places is None and (configs.is_tied(config) or configs.mtp_layers(config) or configs.experts(config)):
+    if places is None and not checkpoint.is_withheld and _only_headers_tell(config):
         return None
     names = places or {}
     if any(name.endswith((".qweight", ".weight_packed", "_blocks")) for name in names):
@@ -79,6 +83,11 @@ def _of_hub(checkpoint: Checkpoint) -> Count | None:
     found.routed = _routed(names, config)
     has_unknown_experts = any(map(counting.is_routed, names)) and not 0 < found.routed < found.total
     return None if configs.experts(config) and has_unknown_experts else found
+
+
+def _only_headers_tell(config: Mapping[str, Any]) -> bool:
+    """Whether what is counted once, apart or as an expert may be in a file without an index."""
+    return configs.is_tied(config) or configs.mtp_layers(config) > 0 or configs.experts(config) is not None
 
 
 def _fits_the_files(checkpoint: Checkpoint) -> bool:

@@ -11,12 +11,14 @@ from typing import Any
 
 import huggingface_hub
 import pytest
+from django.core.cache import cache
 from django.test import override_settings
 from huggingface_hub import errors as official
 
 from arrakis import http
 from arrakis.errors import ArrakisError
 from sizing.hub import Closed, HubUnavailable, Missing, Unsizeable, Wanted, facts, local_facts, wanted
+from sizing.hub.recall import told
 from sizing.references import NotAReference
 from tests.fakes import checkpoints as made
 from tests.fakes.checkpoints import LLAMA_8B, LLAMA_8B_PARAMS, Shapes, Sparse
@@ -29,6 +31,8 @@ NOTHING = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}
 
 @pytest.fixture
 def hub() -> Iterator[FakeHub]:
+    with override_settings(CACHES=MEMORY):
+        cache.clear()
     with running() as hub, override_settings(HF_ENDPOINT=hub.address, CACHES=NOTHING):
         yield hub
 
@@ -130,7 +134,7 @@ def test_the_card(hub: FakeHub) -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "card",
     [
         {"cardData": None, "tags": None, "createdAt": 7, "config": [], "safetensors": "x", "gated": None},
         {
@@ -144,8 +148,8 @@ def test_the_card(hub: FakeHub) -> None:
         {"safetensors": {"parameters": {"BF16": 10**30}}},
     ],
 )
-def test_a_card_of_nonsense_does_no_harm(told: dict[str, Any], hub: FakeHub) -> None:
-    add(hub, told=told)
+def test_a_card_of_nonsense_does_no_harm(card: dict[str, Any], hub: FakeHub) -> None:
+    add(hub, told=card)
     assert facts(REPO).params_total == LLAMA_8B_PARAMS
 
 
@@ -222,6 +226,12 @@ def test_a_gated_model_is_sized_by_the_counts_of_the_hub(hub: FakeHub) -> None:
     assert (found.params_total, found.gated, found.notes) == (LLAMA_8B_PARAMS, True, ("config_withheld",))
     assert found.context is None
     assert facts(REPO, token="hf_leave").context == 131072
+
+
+def test_a_gated_model_of_a_family_that_ties_its_head(hub: FakeHub) -> None:
+    said = {"config": {"architectures": ["GemmaForCausalLM"], "model_type": "gemma"}}
+    add(hub, gated=True, shards=1, told=said)
+    assert facts(REPO).params_total == LLAMA_8B_PARAMS
 
 
 def test_a_gated_model_that_needs_its_files_is_refused(hub: FakeHub) -> None:
@@ -358,17 +368,65 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
         local_facts(tmp_path / "none")
 
 
+# ------------------------------------------------------------------ facts of before
+
+
+def test_facts_are_served_from_memory_for_a_while(hub: FakeHub) -> None:
+    with override_settings(CACHES=MEMORY):
+        add(hub)
+        first, asked = told(REPO), len(hub.log)
+        again = told(f"https://huggingface.co/{REPO}")
+        assert (again, again.problem) == (first, "")
+        assert len(hub.log) == asked
+        told(REPO, fresh_seconds=0)
+        assert len(hub.log) == asked + 1
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_facts_of_before_are_served_with_their_date_while_the_hub_is_down(status: int, hub: FakeHub) -> None:
+    with override_settings(CACHES=MEMORY):
+        add(hub)
+        first = told(REPO)
+        hub.status = status
+        found = told(REPO, fresh_seconds=0)
+        assert (found.facts, found.read_at) == (first.facts, first.read_at)
+        assert found.problem == ("hub_busy" if status == 429 else "hub_down")
+        with pytest.raises(HubUnavailable):
+            told("meta/never-seen", fresh_seconds=0)
+
+
+def test_facts_of_what_was_taken_away_are_forgotten(hub: FakeHub) -> None:
+    with override_settings(CACHES=MEMORY):
+        repo = add(hub)
+        told(REPO)
+        repo.private = True
+        with pytest.raises(Missing):
+            told(REPO, fresh_seconds=0)
+        hub.status = 500
+        with pytest.raises(HubUnavailable):
+            told(REPO)
+
+
+def test_facts_of_before_are_of_the_same_token_alone(hub: FakeHub) -> None:
+    with override_settings(CACHES=MEMORY):
+        add(hub, private=True, token="hf_owner")
+        told(REPO, token="hf_owner")
+        hub.status = 500
+        with pytest.raises(HubUnavailable):
+            told(REPO)
+
+
 # ------------------------------------------------------------------ the fake is a hub
 
 
 def test_the_official_client_reads_the_fake(hub: FakeHub) -> None:
     repo = add(hub, shards=2)
     api = huggingface_hub.HfApi(endpoint=hub.address, token=False)
-    told = api.model_info(REPO, files_metadata=True)
-    assert told.sha == repo.commit
-    assert told.safetensors is not None
-    assert told.safetensors.total == LLAMA_8B_PARAMS
-    assert {each.rfilename: each.size for each in told.siblings or ()} == {
+    info = api.model_info(REPO, files_metadata=True)
+    assert info.sha == repo.commit
+    assert info.safetensors is not None
+    assert info.safetensors.total == LLAMA_8B_PARAMS
+    assert {each.rfilename: each.size for each in info.siblings or ()} == {
         path: len(content) if isinstance(content, bytes) else content.size for path, content in repo.files.items()
     }
     assert api.model_info(REPO, revision="main").id == REPO
