@@ -18,6 +18,8 @@ from arrakis.http import Answer, NoAnswer
 from sizing.hub.errors import Closed, HubUnavailable, Missing, Unsizeable
 
 MOST_BYTES: Final = 16 * 1024 * 1024
+MOST_DOCUMENT_BYTES: Final = 64 * 1024 * 1024
+"""The shard index of a mixture of 1,000 billion parameters has 24 MB."""
 MOST_SECONDS: Final = 60
 """For all the questions of one model together."""
 _CODES: Final = {
@@ -51,7 +53,8 @@ class Client:
 
     def document(self, repo_id: str, commit: str, path: str) -> Any:
         """A JSON file. Raises as `model`, and Unsizeable model_malformed."""
-        answer = self._get(self._address(repo_id, commit, path), repo_id, what=path)
+        address = self._address(repo_id, commit, path)
+        answer = self._get(address, repo_id, what=path, most_bytes=MOST_DOCUMENT_BYTES)
         try:
             return answer.json()
         except NoAnswer as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ from sizing.hub.tensors import BITS, Malformed, Tensor
 MOST_SHARDS: Final = 256
 AT_ONCE: Final = 8
 _FIRST_BYTES: Final = 256 * 1024
+_USUAL_BYTES: Final = 200
+_MOST_AT_FIRST: Final = 8 * 1024 * 1024
 _FLOATS: Final = frozenset({"F64", "F32", "F16", "BF16"})
 _HEADER_OF_TENSOR: Final = 400
 """Bytes of a header that one tensor takes at most, when files are compared with counts."""
@@ -146,14 +149,19 @@ def _routed(names: Mapping[str, str], config: Mapping[str, Any]) -> int:
 
 
 def _headers(checkpoint: Checkpoint, files: Sequence[File]) -> list[Tensor]:
+    tensors_in = Counter((checkpoint.places or {}).values())
     with ThreadPoolExecutor(max_workers=AT_ONCE) as pool:
-        found = pool.map(lambda file: header(checkpoint.source, file), files)
+        found = pool.map(lambda file: header(checkpoint.source, file, tensors_in[file.path]), files)
         return [tensor for tensors in found for tensor in tensors]
 
 
-def header(source: Source, file: File) -> list[Tensor]:
-    """The tensors of one safetensors file. Raises Unsizeable model_malformed, and what reading raises."""
-    prefix = Prefix(lambda start, count: source.read(file.path, start, count), file.size, first=_FIRST_BYTES)
+def header(source: Source, file: File, tensors: int = 0) -> list[Tensor]:
+    """The tensors of one safetensors file, of about so many, so that one reading is enough.
+
+    Raises Unsizeable model_malformed, and what reading raises.
+    """
+    first = min(max(_FIRST_BYTES, tensors * _USUAL_BYTES), _MOST_AT_FIRST)
+    prefix = Prefix(lambda start, count: source.read(file.path, start, count), file.size, first=first)
     try:
         length = safetensors.header_length(bytes(prefix.upto(8)[:8]), file.size)
         return safetensors.read_header(bytes(prefix.upto(8 + length)), file.size)

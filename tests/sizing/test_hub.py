@@ -20,6 +20,7 @@ from arrakis.errors import ArrakisError
 from sizing.hub import Closed, HubUnavailable, Missing, Unsizeable, Wanted, facts, local_facts, wanted
 from sizing.hub.recall import told
 from sizing.references import NotAReference
+from tests.demo.fixtures import RunningHub
 from tests.fakes import checkpoints as made
 from tests.fakes.checkpoints import LLAMA_8B, LLAMA_8B_PARAMS, Shapes, Sparse
 from tests.fakes.hub import FakeHub, Repo, running
@@ -99,6 +100,13 @@ def test_a_header_longer_than_the_first_reading_is_read_on(hub: FakeHub) -> None
     assert facts(REPO).params_total == 4000 * 64
     assert len(hub.stored) == 2
     assert hub.stored[1].range.startswith("bytes=262144-")
+
+
+def test_an_index_tells_how_long_the_headers_are(hub: FakeHub) -> None:
+    shapes: Shapes = {f"model.layers.{n}.{'x' * 60}.weight": ("F8_E4M3", (64, 64)) for n in range(6000)}
+    hub.add(REPO, made.document("config.json", {}) | made.sharded(shapes, 2))
+    assert facts(REPO).params_total == 6000 * 64 * 64
+    assert len(hub.stored) == 2
 
 
 def test_what_was_read_of_a_commit_is_not_read_again(hub: FakeHub) -> None:
@@ -414,6 +422,19 @@ def test_facts_of_before_are_of_the_same_token_alone(hub: FakeHub) -> None:
         hub.status = 500
         with pytest.raises(HubUnavailable):
             told(REPO)
+
+
+# ------------------------------------------------------------------ a real file
+
+
+def test_the_facts_of_a_real_model(demo_hub: RunningHub) -> None:
+    """The demo's, over HTTP: SmolLM2 135M as it was published in GGUF."""
+    with override_settings(CACHES=NOTHING, HF_ENDPOINT=demo_hub.url):
+        found = facts("HuggingFaceTB/SmolLM2-135M-Instruct")
+    assert (found.params_total, found.stored_as, found.context) == (134_515_008, "Q4_1", 8192)
+    assert found.gguf is not None
+    assert found.gguf["llama.attention.head_count_kv"] == 3
+    assert 0 < found.files[0].size - found.weight_bytes < 2_000_000  # the rest is its header
 
 
 # ------------------------------------------------------------------ the fake is a hub
