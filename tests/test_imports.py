@@ -111,7 +111,9 @@ def _is_edge(module: str) -> bool:
     return module != "arrakis.api" and any(part in EDGES for part in parts[1:])
 
 
-PURE = ["sizing.memory", "sizing.fit", "deploy.engines", "deploy.plans"]
+_HUB = ("config", "contents", "counting", "gguf", "kinds", "listing", "packing", "safetensors", "torchfile", "wanted")
+PURE = ["sizing.memory", "sizing.fit", "sizing.facts", "deploy.engines", "deploy.plans"]
+PURE += [f"sizing.hub.{name}" for name in _HUB]
 
 
 @pytest.mark.parametrize("module", PURE)

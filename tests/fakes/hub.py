@@ -148,7 +148,12 @@ class _Handler(BaseHTTPRequestHandler):
                 for path, content in sorted(repo.files.items())
             ]
             return self._answer(200, json.dumps(entries).encode())
-        return self._answer(200, json.dumps(self._info(repo_id, repo, blobs="blobs" in query)).encode())
+        info = self._info(repo_id, repo, blobs="blobs" in query)
+        if "securityStatus" in query:
+            info["securityRepoStatus"] = {"scansDone": True, "filesWithIssues": []}
+        if fields := query.get("expand"):
+            info = {name: info[name] for name in ("_id", "id", *fields) if name in info}
+        return self._answer(200, json.dumps(info).encode())
 
     def _info(self, repo_id: str, repo: Repo, *, blobs: bool) -> dict[str, Any]:
         siblings = [

@@ -451,6 +451,9 @@ def test_the_official_client_reads_the_fake(hub: FakeHub) -> None:
         path: len(content) if isinstance(content, bytes) else content.size for path, content in repo.files.items()
     }
     assert api.model_info(REPO, revision="main").id == REPO
+    assert api.model_info(REPO, securityStatus=True).sha == repo.commit
+    few = api.model_info(REPO, expand=["safetensors", "gated"])
+    assert (few.safetensors, few.gated, few.siblings) == (info.safetensors, False, None)
     listed = {entry.path for entry in api.list_repo_tree(REPO)}
     assert listed == set(repo.files)
     metadata = api.get_safetensors_metadata(REPO)
