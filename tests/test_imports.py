@@ -112,7 +112,20 @@ def _is_edge(module: str) -> bool:
 
 
 _HUB = ("config", "contents", "counting", "gguf", "kinds", "listing", "packing", "safetensors", "torchfile", "wanted")
-PURE = ["sizing.memory", "sizing.fit", "sizing.facts", "deploy.engines", "deploy.plans"]
+PURE = [
+    "sizing.memory",
+    "sizing.fit",
+    "sizing.facts",
+    "sizing.architecture",
+    "sizing.precision",
+    "sizing.overheads",
+    "sizing.plan",
+    "sizing.configurations",
+    "sizing.throughput",
+    "sizing.finetuning",
+    "deploy.engines",
+    "deploy.plans",
+]
 PURE += [f"sizing.hub.{name}" for name in _HUB]
 
 
