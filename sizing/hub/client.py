@@ -111,6 +111,8 @@ def _refusal(answer: Answer, repo_id: str, what: str) -> Exception:
         return Missing("hub_revision_not_found", repo=repo_id, revision=what)
     if code == "EntryNotFound":
         return Missing("hub_file_not_found", repo=repo_id, path=what)
+    if answer.status == 401 and "Invalid credentials" in answer.headers.get("x-error-message", ""):
+        return Closed("hub_token_refused", repo=repo_id)
     if answer.status == 403 or "disabled" in answer.headers.get("x-error-message", ""):
         return Closed("hub_disabled", repo=repo_id)
     if answer.status in {401, 404, 410} or code == "RepoNotFound":

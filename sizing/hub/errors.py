@@ -1,7 +1,7 @@
 """What can stand between a model's name and its facts, and whose fault each is. Codes are rendered by sentences.
 
-Customer: hub_not_found (missing, or private and not shown to us), hub_gated, hub_revision_not_found,
-hub_file_not_found, hub_disabled, model_empty, model_malformed, model_too_large, model_kind_not_sized,
+Customer: hub_not_found (missing, or private and not shown to us), hub_gated, hub_token_refused, hub_disabled,
+hub_revision_not_found, hub_file_not_found, model_empty, model_malformed, model_too_large, model_kind_not_sized,
 model_quantization_unknown, adapter_base_unknown. Provider: hub_down, hub_slow, hub_busy, hub_answer_malformed.
 """
 
@@ -15,7 +15,7 @@ class Missing(NotFound):
 
 
 class Closed(Forbidden):
-    """The hub has it and keeps it: gated without leave, or disabled. Params: repo."""
+    """The hub keeps it: gated without leave, disabled, or asked with a token it does not know. Params: repo."""
 
 
 class Unsizeable(BadRequest):

@@ -102,6 +102,15 @@ def quant_name(path: str) -> str:
     return found[-1].upper() if found else ""
 
 
+def other_weights(paths: Iterable[str]) -> str:
+    """What holds the weights of a repository without any GGUF file: `onnx`, `pth`, ...; empty where nothing does."""
+    listed = [path.lower() for path in paths]
+    if any(path.endswith(".gguf") for path in listed):
+        return ""
+    kinds = (kind for kind in _OTHER_WEIGHTS if any(path.endswith(kind) for path in listed))
+    return next(kinds, "").removeprefix(".")
+
+
 def is_complete(shards: Sequence[File]) -> bool:
     """Whether a split file has all its parts."""
     found = [_SHARD.match(file.path) for file in shards]

@@ -23,7 +23,8 @@ def read(source: Source, path: str = "", *, base: Base) -> Contents:
     """All that is known of the files; `path` names a GGUF file where one was pointed at.
 
     Raises:
-        Unsizeable: model_empty, model_malformed, model_too_large, model_quantization_unknown, adapter_base_unknown.
+        Unsizeable: model_empty, model_malformed, model_too_large, model_quantization_unknown, adapter_base_unknown,
+            model_kind_not_sized.
         Missing: hub_file_not_found, for a `path` that is not there.
     """
     paths = {file.path for file in source.files}
@@ -31,6 +32,8 @@ def read(source: Source, path: str = "", *, base: Base) -> Contents:
     if path or (index is None and not listing.checkpoint(source.files, None)):
         if "adapter_config.json" in paths and not path:
             return _adapter(source, base)
+        if not path and (kind := listing.other_weights(paths)):
+            raise Unsizeable("model_kind_not_sized", repo=source.repo_id, kind=kind)
         return ggufcount.read(source, path)
     config, notes = _config(source, paths)
     places = _places(source, index) if index else None

@@ -66,6 +66,8 @@ class FakeHub:
     cut: bool = False
     """Answers end in their middle."""
     ignores_ranges: bool = False
+    revoked: str = ""
+    """A token that is none any more."""
     stall: threading.Event | None = None
     """When set, answers wait for it."""
 
@@ -125,6 +127,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._answer(self.hub.status, b'{"error": "Not now"}', {"Retry-After": "7"})
         if self.hub.body is not None:
             return self._answer(200, self.hub.body)
+        if token and token == self.hub.revoked:
+            return self._refuse(401, "", "Invalid credentials in Authorization header")
         if model := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(revision|tree)/(.+))?", request.path):
             return self._model(model[1], model[2], model[3], parse_qs(address.query), token)
         if file := re.fullmatch(r"/([^/]+/[^/]+)/(?:resolve|raw)/([^/]+)/(.+)", request.path):

@@ -250,6 +250,13 @@ def test_a_gated_model_that_needs_its_files_is_refused(hub: FakeHub) -> None:
         assert (found.code, found.status, found.fault) == ("hub_gated", 403, "customer")
 
 
+def test_a_token_that_the_hub_does_not_know(hub: FakeHub) -> None:
+    add(hub)
+    hub.revoked = "hf_old"
+    found = problem(token="hf_old")
+    assert (found.code, found.status) == ("hub_token_refused", 403)
+
+
 def test_a_disabled_repository(hub: FakeHub) -> None:
     add(hub, disabled=True)
     assert problem().code == "hub_disabled"
@@ -260,7 +267,8 @@ def test_a_disabled_repository(hub: FakeHub) -> None:
     [
         ({}, "model_empty"),
         ({"README.md": b"# soon", ".gitattributes": b""}, "model_empty"),
-        ({"config.json": b"{}", "onnx/model.onnx": Sparse(b"", 10**9)}, "model_empty"),
+        ({"config.json": b"{}", "onnx/model.onnx": Sparse(b"", 10**9)}, "model_kind_not_sized"),
+        ({"config.json": b"{}", "consolidated.00.pth": Sparse(b"PK", 10**9)}, "model_kind_not_sized"),
         ({"config.json": b"{}", "model.safetensors": b""}, "model_malformed"),
         ({"config.json": b"{}", "model.safetensors": b"\xff" * 100}, "model_malformed"),
         ({"config.json": b"{}", "model.safetensors": b"\x02" + b"\0" * 7 + b"{}"}, "model_empty"),
