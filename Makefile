@@ -6,7 +6,7 @@ PYTHON = $$(command -v python3 || command -v python || echo python3)
 VENV = .venv/bin/python
 SETUP = $(PYTHON) arrakis/bootstrap
 
-.PHONY: demo venv test test-fast test-browser test-engines lint format messages bench clean
+.PHONY: demo venv test test-fast test-browser test-engines lint format messages bench bench-sizing clean
 
 demo:
 	@started=$$(date +%s); $(SETUP) demo && \
@@ -53,6 +53,10 @@ messages:
 bench:
 	@$(SETUP) test
 	@if [ -d tests/bench ]; then $(VENV) -m tests.bench $(ARGS); else echo "There are no benchmarks yet."; fi
+
+bench-sizing:
+	@$(SETUP) test
+	@$(VENV) -m tests.bench.sizing
 
 clean:
 	@if [ -x $(VENV) ]; then $(VENV) -m arrakis.embedded reset; $(VENV) -m arrakis.embedded reset --instance tests; fi

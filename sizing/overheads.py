@@ -10,6 +10,10 @@ Batch sizes: vLLM's `EngineArgs.get_batch_defaults`: 8,192 tokens, 1,024 sequenc
 Share of memory: vLLM's `--gpu-memory-utilization` 0.92, SGLang's `--mem-fraction-static` about 0.88 for weights and
 cache. llama.cpp takes what it needs and keeps 1 GiB free for each device (`--fit-target`).
 Outside the allocator: 0.14 GiB on one GPU (llm-d planner); with NCCL's buffers about 2 GiB on several (vllm#21348).
+Rotary tables: vLLM keeps cosine and sine of each position in 16 bits, counted with the weights: Llama 3.1 8B logs
+14.9888 GiB for 14.958 of parameters (vllm#10517).
+MXFP4: the 13.47 and 64.38 GiB of gpt-oss 20B and 120B (llm-d planner) are experts of 2,880 padded to 3,072, the next
+multiple of 256, on one side of each matrix; vLLM's Marlin kernel pads both.
 CUDA graphs: 0.1 to 1.0 GiB logged (llm-d planner); counted once at 0.5 GiB.
 """
 
@@ -53,6 +57,20 @@ def activations(architecture: Architecture, engine: Engine, batched: Batch, rank
         return max(prefill, round(batched.sequences * architecture.vocab * LOGIT_BYTES))
     logits = min(batched.tokens, batched.sequences) * architecture.vocab * 4
     return prefill + logits
+
+
+def rotary(architecture: Architecture) -> int:
+    """Tables of cosines and sines for the whole context; one for full and one for windowed layers."""
+    kinds = {(cache.window is None, cache.key) for cache in architecture.caches if not cache.is_latent}
+    return sum((architecture.context or 0) * width * 2 for _is_full, width in kinds)
+
+
+def padding(params: int, architecture: Architecture, ranks: int) -> int:
+    """Bytes that `params` weights of experts in MXFP4 take beyond their own, over all ranks."""
+    width = (architecture.expert_ffn or 0) // ranks
+    if not params or not width:
+        return 0
+    return round(params * 17 / 32 * (-(-width // 256) * 256 / width - 1))
 
 
 def fixed(engine: Engine, ranks: int) -> int:

@@ -109,8 +109,20 @@ def weights_total(facts: ModelFacts, architecture: Architecture, served_in: str)
 def weights_per_gpu(facts: ModelFacts, architecture: Architecture, ranks: int, serving: Serving) -> int:
     """What is whole on each rank, and its part of the rest; key and value projections repeat with their heads."""
     total = weights_total(facts, architecture, serving.precision)
-    if ranks == 1 or serving.engine == "llamacpp":
+    if serving.engine == "llamacpp":
         return -(-total // ranks)
+    if serving.engine == "vllm":
+        rotary = overheads.rotary(architecture)
+        if serving.precision == "published":
+            total += overheads.padding(facts.params_by_dtype.get("MXFP4", 0), architecture, ranks)
+    else:
+        rotary = 0
+    return _split(facts, architecture, ranks, total) + rotary
+
+
+def _split(facts: ModelFacts, architecture: Architecture, ranks: int, total: int) -> int:
+    if ranks == 1:
+        return total
     each = total / max(facts.params_total, 1)
     whole = min(total, round(2 * architecture.replicated))  # routers and latent projections stay in 16 bits or less
     heads = architecture.kv_heads

@@ -2,7 +2,7 @@
 
 GGUF mixtures: bits per weight of whole files as llama.cpp measures them on Llama 3.1 8B (its `tools/quantize/README.md`
 at 311c2c9); a model of another shape differs by some per cent, so the size of the file itself is used where it is
-known. Block formats: ggml's `ggml-common.h`, bytes of a block over its weights.
+known. That table does not tell Q3_K_M. Block formats: ggml's `ggml-common.h`, bytes of a block over its weights.
 """
 
 from __future__ import annotations
