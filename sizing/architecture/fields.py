@@ -39,14 +39,18 @@ PER_TOKEN: Final = (
 EXPERT_FFN: Final = ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size")
 CONTEXT: Final = ("max_position_embeddings", "n_positions", "max_sequence_length", "max_seq_len", "seq_length", "n_ctx")
 MOST: Final = 10**9
+MOST_LAYERS: Final = 4096
+"""Layers are walked one by one: a hostile count must not cost memory or time."""
 
 
 def text(config: Config) -> Config:
-    """The language model's own part, however deep a multimodal config hides it."""
-    for name in NESTED:
-        nested = config.get(name)
-        if isinstance(nested, Mapping) and nested:
-            return text(nested)
+    """The language model's own part, where a multimodal config hides it; no real one is nested deeper than this."""
+    for _level in range(4):
+        parts = (config.get(name) for name in NESTED)
+        nested = next((each for each in parts if isinstance(each, Mapping) and each), None)
+        if nested is None:
+            break
+        config = nested
     return config
 
 
@@ -68,7 +72,7 @@ def first(config: Config, names: tuple[str, ...]) -> int | None:
 def required(config: Config, *names: str) -> int:
     """Raises NotUnderstood where none of these is told, or it is nothing."""
     found = first(config, names)
-    if not found:
+    if not found or (names == LAYERS and found > MOST_LAYERS):
         raise NotUnderstood("config_incomplete", names[0])
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sizing.architecture.fields import whole
+from sizing.architecture.fields import MOST_LAYERS, whole
 from sizing.architecture.shapes import Architecture, Cache, NotUnderstood, State
 from sizing.architecture.windows import per_layer
 
@@ -112,6 +112,8 @@ def read(keys: Mapping[str, Any]) -> Architecture:
         raise NotUnderstood("architecture_unknown", name)
     told = _Keys(keys, name)
     layers = told.required("block_count") - (told.number("nextn_predict_layers") or 0)
+    if not 0 < layers <= MOST_LAYERS:
+        raise NotUnderstood("config_incomplete", f"{name}.block_count")
     experts = told.number("expert_count") or None
     caches = () if name in ENCODERS else _caches(told, layers)
     hidden = told.required("embedding_length")
@@ -165,13 +167,18 @@ def _caches(told: _Keys, layers: int) -> tuple[Cache, ...]:
     if not heads or len(heads) != layers:
         raise NotUnderstood("config_incomplete", f"{told.name}.attention.head_count_kv")
     heads = _attending(told, heads)
-    width = told.number("attention.key_length") or told.required("embedding_length") // max(
-        told.per_layer("attention.head_count", layers)
-    )
+    width = told.number("attention.key_length") or _even_width(told, layers)
     window = told.number("attention.sliding_window")
     if not window:
         return per_layer(heads, width)
     return _windowed(told, heads, width, window)
+
+
+def _even_width(told: _Keys, layers: int) -> int:
+    heads = max(told.per_layer("attention.head_count", layers), default=0)
+    if not heads:
+        raise NotUnderstood("config_incomplete", f"{told.name}.attention.head_count")
+    return told.required("embedding_length") // heads
 
 
 def _attending(told: _Keys, heads: list[int]) -> list[int]:

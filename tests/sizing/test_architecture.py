@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from sizing.architecture import Cache, NotUnderstood, State, read
+from sizing.architecture import Architecture, Cache, NotUnderstood, State, read
+from sizing.architecture.families import FAMILIES
+from sizing.architecture.gguf import FULL, LATENT, RECURRENT
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -231,3 +235,68 @@ def test_gguf_unknown_is_refused() -> None:
     with pytest.raises(NotUnderstood) as refused:
         read({}, gguf=gguf("rwkv9"))
     assert refused.value.code == "architecture_unknown"
+
+
+FIELDS = sorted(
+    set(LLAMA)
+    | set(MLA)
+    | set(MAMBA2)
+    | {"sliding_window", "sliding_window_pattern", "layer_types", "num_kv_shared_layers", "head_dim", "block_configs"}
+    | {"full_attention_interval", "attn_layer_period", "attn_layer_indices", "hybrid_override_pattern", "text_config"}
+    | {"linear_attn_config", "cross_attention_layers", "num_kv_heads", "attn_config", "quantization_config"}
+)
+HOSTILE = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.integers(0, 64),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(sorted(FAMILIES)), st.dictionaries(st.sampled_from(FIELDS), HOSTILE, max_size=4))
+def test_a_hostile_config_is_read_or_refused(family: str, changes: dict[str, Any]) -> None:
+    try:
+        found = read({**LLAMA, **changes, "model_type": family})
+    except NotUnderstood:
+        return
+    assert isinstance(found, Architecture)
+    assert all(cache.layers > 0 for cache in found.caches)
+
+
+GGUF_FIELDS = [
+    "block_count",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    "attention.shared_kv_layers",
+    "attention.kv_lora_rank",
+    "nextn_predict_layers",
+    "full_attention_interval",
+    "feed_forward_length",
+    "ssm.inner_size",
+    "ssm.state_size",
+    "ssm.conv_kernel",
+]
+
+
+@settings(max_examples=300)
+@given(
+    st.sampled_from(sorted(FULL | LATENT | RECURRENT)),
+    st.dictionaries(st.sampled_from(GGUF_FIELDS), HOSTILE, max_size=4),
+)
+def test_hostile_gguf_metadata_is_read_or_refused(name: str, changes: dict[str, Any]) -> None:
+    try:
+        found = read({}, gguf=gguf(name, **changes))
+    except NotUnderstood:
+        return
+    assert isinstance(found, Architecture)
+
+
+def test_a_config_nested_in_itself_ends() -> None:
+    deep: dict[str, Any] = config()
+    for _level in range(5000):
+        deep = {"text_config": deep}
+    with pytest.raises(NotUnderstood):
+        read(deep)
