@@ -1,5 +1,8 @@
 """What an engine takes beside weights and cache, per GPU and in bytes, and where each figure comes from. Pure.
 
+Figures with a log beside them were fitted to that log: they describe it, and do not yet prove themselves on others.
+The shares of SGLang and the margin of llama.cpp are their usual defaults, not measured here.
+
 Activations. vLLM profiles the larger of two peaks before it sizes the cache:
   prefill: each batched token holds its feed-forward's gate, up and product and three hidden vectors in 16 bits;
     27 MiB x tokens of Llama 3.1 8B gives the 2.07 and 2.99 GiB logged for 20,000 and 29,000 tokens (vllm#10517);
@@ -76,7 +79,7 @@ def padding(params: int, architecture: Architecture, ranks: int) -> int:
 def fixed(engine: Engine, ranks: int) -> int:
     """CUDA's context and communication buffers, bytes per GPU."""
     if engine == "llamacpp":
-        return GIB // 2
+        return GIB
     return round(0.14 * GIB) if ranks == 1 else 2 * GIB
 
 

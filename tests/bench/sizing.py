@@ -7,6 +7,7 @@ whose facts are sourced or computed; the rest is listed apart.
     weights   bytes of parameters in the precision, against what was loaded
     file      the same where the size of the GGUF file is given, as a hub gives it
     kv        bytes of a token
+    kv-fork   the same where a fork of llama.cpp keeps more than llama.cpp: by a formula here, not by the plan
     tokens    how many tokens a named GPU holds
     total     peak of the process
 """
@@ -22,8 +23,13 @@ from statistics import median
 from tests.bench.sizing_cases import Case, cases
 from tests.bench.sizing_parts import Error, parts
 
-BOUNDS = {"weights": 0.02, "file": 0.02, "kv": 0.01, "tokens": 0.10, "total": 0.10}
-GOALS = {"weights": 0.9, "file": 0.9, "kv": 1.0, "tokens": 0.8}
+BOUNDS = {"weights": 0.02, "file": 0.02, "kv": 0.01, "kv-fork": 0.01, "tokens": 0.10, "total": 0.10}
+# What a reader must know before these figures are called accuracy.
+CAUTION = """
+Not an independent test in two places. `tokens`: the figures of `sizing.overheads` were read off some of these cases
+(vllm-llmd-*, vllm-10517-*, phi15, vllm-21348), as were the padding of MXFP4 and the rotary tables in `weights`.
+`file` and `kv-fork`: the size of the file is given, and the fork's cache is computed here, not by the plan.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,8 @@ def main() -> int:
     for group, part, errors in rows(measured):
         figures = " ".join(f"{100 * each:7.2f}%" for each in (median(errors), p90(errors), max(errors)))
         print(f"{group:34} {part:8} {len(errors):3} {figures}  {within(errors, part):.0%} of {BOUNDS[part]:.0%}")
-    print("\nOut of bounds")
+    print(CAUTION)
+    print("Out of bounds")
     for each in measured:
         for error in each.errors:
             if abs(error.share) > BOUNDS[error.part]:

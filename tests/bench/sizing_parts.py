@@ -44,8 +44,10 @@ def _pairs(case: Case) -> Iterator[tuple[str, float, float]]:
     if "file_model_size" in measured:
         size = float(measured["file_model_size"].split()[0])
         yield "file", size * 1024, sum(measured["model_buffer_mib"].values())
-        if (said := _forked_cache(case)) is not None:
-            yield "kv", said, measured["kv_total_mib"] * MIB
+        if (planned := _cache_by_metadata(case)) is not None:
+            yield "kv", planned, measured["kv_total_mib"] * MIB
+        elif (said := _forked_cache(case)) is not None:
+            yield "kv-fork", said, measured["kv_total_mib"] * MIB
         return
     if not case.config:
         yield from _weights_alone(case)
@@ -97,7 +99,7 @@ def _pool(
         return
     each = bytes_per_token(architecture, served, case.ranks)
     planned = plan(facts, architecture, machine, served)
-    pool = planned.free + planned.cache + planned.state
+    pool = max(0, planned.free + planned.cache + planned.state)
     yield "tokens", pool / each, real * GIB / each
 
 
@@ -176,6 +178,33 @@ def _model(params: int, stored: dict[str, int], counted: dict[str, int]) -> Mode
         released_on=None,
         gated=False,
     )
+
+
+def _cache_by_metadata(case: Case) -> float | None:
+    """By the plan from the printed GGUF metadata, where the fork keeps what llama.cpp keeps: one type for keys and
+    values, no window, of a latent the latent alone; else None."""
+    meta: dict[str, Any] = case.told["arch_meta"]
+    types = set(case.told["kv_cache_dtype"])
+    is_latent = "n_lora_kv" in meta
+    mode = str(case.told.get("mla_attn") or "0")
+    if len(types) > 1 or int(meta.get("n_swa") or 0) or "n_head_kv" not in meta:
+        return None
+    if is_latent and mode not in {"2", "3"}:
+        return None
+    told = {
+        "block_count": int(meta["n_layer"]),
+        "embedding_length": int(meta["n_embd"]),
+        "attention.head_count": int(meta["n_head"]),
+        "attention.head_count_kv": int(meta["n_head_kv"]),
+        "attention.key_length": int(meta["n_embd_head_k"]),
+        "rope.dimension_count": int(meta["n_rot"]),
+    }
+    if is_latent:
+        told["attention.kv_lora_rank"] = int(meta["n_lora_kv"])
+    name = str(case.told["arch"])
+    architecture = read({}, gguf={"general.architecture": name} | {f"{name}.{key}": told[key] for key in told})
+    served = Serving(engine="llamacpp", kv_dtype=types.pop())
+    return request_bytes(architecture, served, int(case.told["n_ctx"]), Batch(512, 1), 1)
 
 
 def _forked_cache(case: Case) -> float | None:

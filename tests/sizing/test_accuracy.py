@@ -14,10 +14,10 @@ def errors(measured: list[Measured], part: str) -> list[float]:
 def test_accuracy_over_the_logged_cases() -> None:
     measured, apart = measure()
     assert len(measured) + len(apart) == 112
-    assert len(measured) >= 60
+    assert len(measured) >= 61
     caches = errors(measured, "kv")
-    assert len(caches) >= 26
-    assert within(caches, "kv") >= 0.96
+    assert len(caches) >= 20
+    assert within(caches, "kv") >= 0.95
     assert max(caches) < 0.012  # the one out: a pool printed as 8.11 GiB holds 1.1 % fewer tokens
     weights = errors(measured, "weights")
     assert median(weights) < 0.007
