@@ -83,6 +83,8 @@ def test_errors_of_the_framework_have_the_shape(owner: Caller) -> None:
     refused(owner.get("quotes"), 405, "method_not_allowed")
     refused(owner.client.post("/api/v1/quotes", {"model": "x"}), 415, "unsupported_media_type")
     refused(owner.client.post("/api/v1/quotes", "{", "application/json"), 400, "parse_error")
+    deep = "[" * 100_000
+    refused(owner.client.post("/api/v1/quotes", deep, "application/json"), 400, "parse_error")
     refused(owner.post("quotes", [1, 2]), 400, "invalid")
     refused(owner.post("quotes", ASKED | {"model": "a\x00b"}), 400, "invalid")
 
