@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import hypothesis
 import pytest
 from django.test.utils import setup_databases, teardown_databases
 from django.utils import translation
@@ -16,6 +18,15 @@ from django.utils import translation
 from arrakis.accounts.models import Membership, Role, User, Workspace
 
 pytest_plugins = ["tests.demo.fixtures"]
+
+# No test judges by the clock, and the machine may be busy; where a failure must be the change's own, chance is out too.
+hypothesis.settings.register_profile(
+    "arrakis",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="CI" in os.environ,
+)
+hypothesis.settings.load_profile("arrakis")
 
 _NEEDS_SERVICES = {"db", "transactional_db", "django_db_setup", "live_server", "committed"}
 _NEEDS_SERVICES |= {"demo_host", "own_host", "demo_hub", "own_hub"}
