@@ -125,7 +125,7 @@ def assert_in_order(story: Story) -> None:
 
 
 @pytest.mark.django_db
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.lists(steps, min_size=4, max_size=14))
 def test_any_story_leaves_the_books_in_order(db_clock: DatabaseClock, story: list[tuple[Any, ...]]) -> None:
     moment = db_clock.moment
